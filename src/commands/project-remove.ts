@@ -50,7 +50,7 @@ export async function removeProject(
   mustBeProjectId(id);
   if (config.hubDomain !== undefined)
     throw new CommandError(
-      "project remove: the hub has the projects of this leaf node and a copy of their events: run the command at the hub. The events on the leaf expire by age",
+      "project remove: the hub has the projects of this leaf node and a copy of their events. Run the command at the hub. The events on the leaf expire by age",
     );
   await withNats(command, async (connection) => {
     await mustBeKnown(connection, config, { command: "project remove", project: id });

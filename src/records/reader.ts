@@ -179,7 +179,7 @@ export class RecordReader {
     if (status === ScanStatus.Empty) return undefined;
     const what = status === ScanStatus.InvalidUtf8 ? "UTF-8" : "JSON";
     const at = this.#scanner.table[Header.ErrorOffset]!;
-    return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
+    return { reason: "not_json", detail: `the line is not ${what} from byte ${at} on` };
   }
 
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
@@ -199,7 +199,7 @@ export class RecordReader {
       if (!record.has(LineFlag.SameProject)) this.#readProject();
       record.projectId = this.#projectId;
     } else if (typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) !== TokenType.Object) {
-      const fault = { reason: "not_a_record", detail: "it is not an object" } as const;
+      const fault = { reason: "not_a_record", detail: "the line is not an object" } as const;
       visitor.unreadable(fault, line, record.start, record.end);
       return true;
     } else this.#members.fill(record, itemStart, itemEnd);

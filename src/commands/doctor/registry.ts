@@ -73,7 +73,10 @@ async function findingsOf(
     return [await emptyFinding(connection, question, "empty")];
   if (projects.length === 0)
     return [
-      check.warn("it has no projects: every key gets 401", mirror === undefined ? add : addAtHub),
+      check.warn(
+        "the registry has no projects: every key gets 401",
+        mirror === undefined ? add : addAtHub,
+      ),
     ];
   const disabled = projects.filter(({ enabled }) => !enabled).length;
   const count = counted(projects.length, "project");
@@ -85,7 +88,7 @@ async function findingsOf(
 }
 
 const incomplete = check.fail(
-  "it has lost projects, and no operator has confirmed that all projects were added again: gateways reject unknown keys with 503",
+  "the registry has lost projects, and no operator has confirmed that all projects were added again: gateways reject unknown keys with 503",
   "add each project again with the key of its clients, then run `penstock project complete`",
 );
 

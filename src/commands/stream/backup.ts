@@ -60,7 +60,7 @@ export async function backup(
       const target = path.join(folder, name);
       if (existsSync(target))
         throw new CommandError(
-          `stream backup: ${target} exists: name another folder, or remove this one`,
+          `stream backup: ${target} exists. Name another folder, or remove this one`,
         );
     }
     for (const name of names) {

@@ -133,26 +133,26 @@ export function dropDetail(
   switch (drop) {
     case "not_an_object":
       return {
-        detail: `The item is ${itemWord(item)}, and must be an object: it is not stored`,
+        detail: `The item is not stored: it is ${itemWord(item)}, but must be an object`,
         hint: "",
       };
     case "no_event": {
       const type = fieldType(item, FieldShift.Event);
       const names: MeantName[] = isBatch ? ["event"] : ["batch", "event"];
       const hint = type === TokenType.Absent ? typos.hint(itemSpan(item), ...names) : "";
-      return { detail: `event is ${words[type]}, and must be text: the event is not stored`, hint };
+      return { detail: `The event is not stored: event is ${words[type]}, but must be text`, hint };
     }
     case "no_distinct_id": {
       const type = fieldType(item, FieldShift.DistinctId);
       const inProperties = fieldType(item, FieldShift.PropertiesDistinctId);
       if (type === TokenType.Absent && inProperties !== TokenType.Absent) {
         return {
-          detail: `properties.distinct_id is ${words[inProperties]}: the event is not stored`,
+          detail: `The event is not stored: properties.distinct_id is ${words[inProperties]}`,
           hint: "",
         };
       }
       const hint = type === TokenType.Absent ? idHint(item, typos) : "";
-      return { detail: `distinct_id is ${words[type]}: the event is not stored`, hint };
+      return { detail: `The event is not stored: distinct_id is ${words[type]}`, hint };
     }
   }
 }

@@ -315,7 +315,7 @@ export class InFlight {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
       { stream: frame.queue.stream.name, sequence: originalSequence },
-      "frame reported as a duplicate of a message that no longer exists: sending it as a new message",
+      "frame reported as a duplicate of a message that no longer exists: the gateway sends the frame as a new message",
     );
     if (messageId.length > messageIdLengthMax) {
       this.#finish(frame, "unknown", "unavailable");

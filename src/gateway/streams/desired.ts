@@ -153,9 +153,9 @@ export function brokenPromises(
   if (config.sealed) broken.push("it is sealed");
   // These settings exist only since nats-server 2.12, so they are missing from the client's types.
   if (Reflect.get(config, "persist_mode") === "async")
-    broken.push("persist_mode is async: it acknowledges before it writes");
+    broken.push("persist_mode is async: the stream acknowledges messages before it writes them");
   if (Reflect.get(config, "allow_msg_counter") === true)
-    broken.push("allow_msg_counter is set: it stores counters instead of messages");
+    broken.push("allow_msg_counter is set: the stream stores counters instead of messages");
   return broken;
 }
 

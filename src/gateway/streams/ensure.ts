@@ -230,7 +230,7 @@ async function ensureWith(
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
     throw new StreamError(
-      `cannot use stream ${wanted.name}: it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
+      `cannot use stream ${wanted.name}, because it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
     );
   }
   if (own === undefined)
@@ -306,10 +306,10 @@ function hintOf(
   { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig,
 ): string {
   if (noRoomCodes.includes(code)) {
-    return `: the server cannot reserve ${bytesMax} bytes for it: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more storage`;
+    return `: the server cannot reserve ${bytesMax} bytes for it. Lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more storage`;
   }
   if (code !== apiCodes.streamReplicasNotSupported) return "";
-  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
+  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one. Set it to 1, or form a cluster`;
 }
 
 export class BatchRule {

@@ -151,7 +151,7 @@ export class StreamWatch {
     this.#stuckSinceMonotonicMs ??= now;
     if (now - this.#stuckSinceMonotonicMs < this.#leaveMs || !link.tryAnotherServer()) return;
     const server = link.connection.getServer();
-    log.warn({ server }, "NATS server reaches no stream: trying another server");
+    log.warn({ server }, "NATS server reaches no stream: the gateway connects to another server");
     this.#stuckSinceMonotonicMs = now;
     this.#leaveMs = Math.min(2 * this.#leaveMs, leaveMsMax);
   }

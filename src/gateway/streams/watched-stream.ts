@@ -216,7 +216,7 @@ export class WatchedStream {
     noteAway(state, this.#options.monotonicMs());
     this.#options.log.error(
       { stream: state.name, reason: why },
-      "stream cannot guarantee that acknowledged events stay stored: its events are rejected",
+      "stream cannot guarantee that acknowledged events stay stored: the gateway rejects its events",
     );
   }
 
@@ -226,7 +226,7 @@ export class WatchedStream {
     state.refusal = undefined;
     this.#options.log.info(
       { stream: state.name },
-      "stream can store events safely again: its events are accepted",
+      "stream can store events safely again: the gateway accepts its events",
     );
   }
 }
@@ -286,7 +286,10 @@ class StreamRoom {
     const isTight = bytes > 0 && bytes + messageBytes + bytesMax * freePart > bytesMax;
     if (isTight || state.isServerFull) return;
     this.#logged = undefined;
-    log.info({ stream: state.name, bytes }, "stream has room again: its events are accepted");
+    log.info(
+      { stream: state.name, bytes },
+      "stream has room again: the gateway accepts its events",
+    );
   }
 }
 
@@ -328,11 +331,11 @@ class StreamSilence {
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
-      if (isNews) log.error({ stream: state.name }, `${problem}: its events are rejected`);
+      if (isNews) log.error({ stream: state.name }, `${problem}: the gateway rejects its events`);
       this.#loggedUnder = leader;
     } else if (this.#loggedUnder !== undefined && state.silence === undefined) {
       this.#loggedUnder = undefined;
-      log.info({ stream: state.name }, "stream acknowledges again: its events are accepted");
+      log.info({ stream: state.name }, "stream acknowledges again: the gateway accepts its events");
     }
     return isSilent ? [problem] : [];
   }

@@ -28,7 +28,7 @@ export function mustBePlain(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())
     throw new StoreError(
-      `cannot open ${file}: it is not a regular file, but a link or a folder: move it away`,
+      `cannot open ${file}: it is not a regular file, but a link or a folder. Move it away`,
     );
 }
 
@@ -37,7 +37,7 @@ function mustBeSingle(file: string): void {
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links > 1)
     throw new StoreError(
-      `cannot open ${file}: the file has ${links} hard links, but must have only one: remove the other links (find -samefile lists them)`,
+      `cannot open ${file}: the file has ${links} hard links, but must have only one. Remove the other links (find -samefile lists them)`,
     );
 }
 

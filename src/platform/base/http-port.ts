@@ -127,7 +127,7 @@ export function portFault(error: NodeJS.ErrnoException, port: number, name: Port
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {
     case "EADDRINUSE":
-      return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
+      return `the port is taken. Set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
     case "EACCES":
       return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ports`;
     case "EADDRNOTAVAIL":

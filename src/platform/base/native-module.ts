@@ -15,7 +15,7 @@ export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
   } catch (cause) {
     const [why] = existsSync(found) ? (cause as Error).message.split("\n") : ["it is not built"];
     throw new Error(
-      `the native ${name} ${found} does not load: ${why}: build it with \`npm run setup\`, or for the npm package with \`npm rebuild penstock\``,
+      `the native ${name} ${found} does not load: ${why}. Build it with \`npm run setup\`, or for the npm package with \`npm rebuild penstock\``,
       { cause },
     );
   }

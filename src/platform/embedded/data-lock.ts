@@ -83,7 +83,7 @@ async function take(dataDir: string): Promise<FileLock> {
   const who = pid === undefined ? "" : `, as process ${pid}`;
   const where = url === undefined ? "" : `, at ${url}`;
   throw new EmbeddedError(
-    `cannot start on ${dataDir}: Penstock already runs on this folder${who}${where}: stop it first, or set PENSTOCK_DATA_DIR to another folder`,
+    `cannot start on ${dataDir}: Penstock already runs on this folder${who}${where}. Stop it first, or set PENSTOCK_DATA_DIR to another folder`,
   );
 }
 

@@ -78,7 +78,9 @@ function pidFrom(
       .once("data", (line: string) => resolve(Number.parseInt(line, 10)));
   });
   const failed = ended.then(({ stderrText }): never => {
-    throw new EmbeddedError(`cannot start nats-server: it exited: ${stderrText.trim()}`);
+    throw new EmbeddedError(
+      `cannot start nats-server, because the process exited: ${stderrText.trim()}`,
+    );
   });
   const pid = Promise.race([printed, failed]);
   pid.catch(() => {});

@@ -60,7 +60,7 @@ export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<E
   const { host, log, port, token } = options;
   if (roomIn(dataDir) === "none")
     throw new EmbeddedError(
-      `cannot start on ${dataDir}: the disk is full: free some space, or set PENSTOCK_DATA_DIR to a folder on another disk`,
+      `cannot start on ${dataDir}: the disk is full. Free some space, or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
   const lock = await lockDataDir(dataDir, host.pid);
   try {
@@ -261,7 +261,9 @@ async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
     const ports = { nats: portIn("nats"), monitoring: portIn("http") };
     if (ports.nats > 0 && ports.monitoring > 0) return ports;
     if (died !== undefined)
-      throw new EmbeddedError(`cannot start nats-server: it exited: ${died || lastWords(dataDir)}`);
+      throw new EmbeddedError(
+        `cannot start nats-server, because the process exited: ${died || lastWords(dataDir)}`,
+      );
     stop.throwIfAborted();
     if (performance.now() - sinceMs > slowStartLogMs) {
       sinceMs = performance.now();
@@ -287,7 +289,7 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
   while (isRunning(note, host)) {
     if (performance.now() > deadline)
       throw new EmbeddedError(
-        `cannot start on ${dataDir}: the nats-server of another Penstock (process ${note.pid}) is still running on this folder: stop that Penstock, or that process if its Penstock has ended`,
+        `cannot start on ${dataDir}: the nats-server of another Penstock (process ${note.pid}) is still running on this folder. Stop that Penstock, or that process if its Penstock has ended`,
       );
     await delay(pollMs);
   }
@@ -305,7 +307,7 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
   const freeBytes = disk.bavail * disk.bsize;
   if (isNew && freeBytes < streamBytesTotal)
     throw new EmbeddedError(
-      `cannot start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free: lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
+      `cannot start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free. Lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
   try {
     makeFolder(store);

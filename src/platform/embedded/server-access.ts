@@ -52,7 +52,7 @@ export async function accessOf({
   if (port !== undefined) {
     if (await isFree(port)) return { ...found, port };
     throw new EmbeddedError(
-      `cannot start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`,
+      `cannot start nats-server: port ${port} is taken. Set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`,
     );
   }
   if (last?.port !== undefined) {
@@ -93,7 +93,7 @@ function refuseOlder(
   const [last, next] = [lineOf(wrote ?? ""), lineOf(opens)];
   if (last === undefined || next === undefined || next >= last) return;
   throw new EmbeddedError(
-    `cannot start on ${dataDir}: the store was last written by nats-server ${wrote}; the older ${opens} might not read all of it: use nats-server ${wrote} or newer: in a checkout run \`npm run setup\`, in a container use a newer image, otherwise set PENSTOCK_NATS_SERVER to its file`,
+    `cannot start on ${dataDir}: the store was last written by nats-server ${wrote}; the older ${opens} might not read all of it. Use nats-server ${wrote} or newer: in a checkout run \`npm run setup\`, in a container use a newer image, otherwise set PENSTOCK_NATS_SERVER to its file`,
   );
 }
 

@@ -298,9 +298,7 @@ export function serverPlaces(connection: NatsConnection): string[] {
 
 function protocolOf(connection: NatsConnection): ProtocolHandler {
   if (!(connection instanceof NatsConnectionImpl))
-    throw new Error(
-      "unsupported version of the NATS client: its connection has no protocol handler",
-    );
+    throw new Error("unsupported version of the NATS client: a connection has no protocol handler");
   return connection.protocol;
 }
 

@@ -21,7 +21,7 @@ export function readAddress(text: string): PostgresAddress {
   for (const name of parameters.keys()) {
     if (!known.includes(name))
       throw new StoreError(
-        `cannot read the database's URL: unknown parameter ${name}: use ${known.join(", ")}`,
+        `cannot read the database's URL: unknown parameter ${name}. Use ${known.join(", ")}`,
       );
   }
   const host =

@@ -128,7 +128,7 @@ export async function requireUtf8(client: ClientBase, shown: string): Promise<vo
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;
   throw new StoreError(
-    `cannot open PostgreSQL at ${shown}: the database is in ${row?.[0]}, but must be in UTF8: create a database with createdb --encoding=UTF8 --template=template0, and use it`,
+    `cannot open PostgreSQL at ${shown}: the database is in ${row?.[0]}, but must be in UTF8. Create a database with createdb --encoding=UTF8 --template=template0, and use it`,
   );
 }
 

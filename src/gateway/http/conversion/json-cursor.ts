@@ -50,12 +50,11 @@ export class JsonCursor {
   value(): unknown {
     const text = this.text();
     if (text.length > spanBytesMax)
-      throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
+      throw new RejectedSpanError(`a value has more than ${spanBytesMax} bytes`);
     try {
       return parsedRepaired(textIn(text), exactlyParsed);
     } catch (error) {
-      if (error instanceof RangeError)
-        throw new RejectedSpanError("its values are nested too deeply");
+      if (error instanceof RangeError) throw new RejectedSpanError("values are nested too deeply");
       throw this.#malformed((error as Error).message);
     }
   }

@@ -43,7 +43,7 @@ function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   for (const name of membersAt(cursor)) {
     if (name === "resource") {
       const read = orRejected(() => attributesOf(cursor.value()));
-      if ("rejected" in read) rejected = `its resource: ${read.rejected}`;
+      if ("rejected" in read) rejected = `the resource of the span is invalid: ${read.rejected}`;
       else resource = read.value;
     } else if (name === "scopeSpans" || name === "instrumentationLibrarySpans") {
       for (const read of spansOfItems(cursor, name, () => spansOfScope(cursor))) {
@@ -96,7 +96,7 @@ function textOf(value: unknown): string {
 }
 
 function spanOf(span: unknown): OtlpSpan {
-  if (!isObject(span)) throw new RejectedSpanError("it is not an object");
+  if (!isObject(span)) throw new RejectedSpanError("the span is not an object");
   const attributes = attributesOf(span);
   const status = memberOf(span, "status");
   const code = memberOf(status, "code");

@@ -191,7 +191,7 @@ function* spansOfResource(message: Message): Generator<ReadSpan, void> {
     resourceSpansFields,
     resourceOf,
   );
-  const rejected = problem === "" ? "" : `its resource: ${problem}`;
+  const rejected = problem === "" ? "" : `the resource of the span is invalid: ${problem}`;
   yield* spansOfField(message, resourceSpansFields, (scope) =>
     spansOfScope(scope, resource, rejected),
   );
@@ -243,7 +243,7 @@ function* spansOfField(
 
 function resourceOf(message: Message): Attributes {
   if (message.length > spanBytesMax)
-    throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
+    throw new RejectedSpanError(`the resource has more than ${spanBytesMax} bytes`);
   const attributes = noAttributes();
   while (message.next(resourceFields)) readKeyValue(message.message(), attributes, 0);
   return attributes;
@@ -257,7 +257,7 @@ function scopeVersionOf(message: Message): string {
 
 function spanOf(message: Message): OtlpSpan {
   if (message.length > spanBytesMax)
-    throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
+    throw new RejectedSpanError(`the span has more than ${spanBytesMax} bytes`);
   const attributes = noAttributes();
   const valueless: string[] = [];
   const events: SpanEvent[] = [];

@@ -114,7 +114,7 @@ export class OtlpTraces implements Conversion {
         // time to process.
         bytesLeft = hasRoom ? bytesLeft - Math.max(resourceBytes, Buffer.byteLength(text)) : -1;
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
-        else if (text === "") this.#reject("its values are nested too deeply");
+        else if (text === "") this.#reject("the values of the span are nested too deeply");
         else events.push(text);
       }
     }
@@ -123,7 +123,7 @@ export class OtlpTraces implements Conversion {
 
   #countOther({ valueless }: OtlpSpan): void {
     if (valueless.some(isAiKey))
-      this.#reject("its attributes of a language model have no readable value");
+      this.#reject("the language-model attributes of the span have no readable value");
     else this.notes.others++;
   }
 

@@ -49,7 +49,7 @@ export function orRejected<T>(
 
 export function checkDepth(depth: number): void {
   if (depth > valueDepthMax)
-    throw new RejectedSpanError(`its values are nested more than ${valueDepthMax} deep`);
+    throw new RejectedSpanError(`values are nested more than ${valueDepthMax} levels deep`);
 }
 
 export function noAttributes(): Attributes {

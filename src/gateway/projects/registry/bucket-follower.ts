@@ -85,7 +85,7 @@ export class BucketFollower {
         if (this.#closing.signal.aborted) return;
         const reason = (error as Error).message;
         if (isConnected(connection))
-          warning.warn({ reason }, "project registry: it cannot be read, trying again");
+          warning.warn({ reason }, "project registry cannot be read: the gateway retries");
       },
     });
   }

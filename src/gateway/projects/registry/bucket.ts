@@ -143,7 +143,7 @@ type ParsedProject =
 
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (!isProjectId(id))
-    return { ok: false, fault: "its name is not a project id", isUnowned: true };
+    return { ok: false, fault: "the name of the entry is not a project id", isUnowned: true };
   const parsed = parseValue(id, value);
   return typeof parsed === "string"
     ? { ok: false, fault: parsed, isUnowned: false }
@@ -155,11 +155,11 @@ function parseValue(id: string, value: Uint8Array): Project | string {
   try {
     parsed = JSON.parse(new TextDecoder().decode(value));
   } catch {
-    return "it is not JSON";
+    return "the entry is not JSON";
   }
-  if (typeof parsed !== "object" || parsed === null) return "it is not an object";
+  if (typeof parsed !== "object" || parsed === null) return "the entry is not an object";
   const { id: ownId, name, keys, enabled, limits, rules } = parsed as Record<string, unknown>;
-  if (ownId !== id) return "its id differs from the key of the entry";
+  if (ownId !== id) return "the id in the entry differs from the key of the entry";
   if (typeof name !== "string") return "name is not a string";
   if (typeof enabled !== "boolean") return "enabled is not a boolean";
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
@@ -268,7 +268,7 @@ async function requireFilled(
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
-      `${failed}: stream ${config.name} is not a mirror of the stream in domain ${hubDomain}: delete the stream here, and the gateway recreates it as a mirror`,
+      `${failed}: stream ${config.name} is not a mirror of the stream in domain ${hubDomain}. Delete the stream here, and the gateway recreates it as a mirror`,
     );
   }
   if (isFilled(config)) return;

@@ -177,7 +177,7 @@ export async function changeLimits(
     const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
     if (limits.burstSeconds !== undefined && !hasRate)
       throw new ProjectError(
-        `cannot limit project ${id}: --burst needs a rate, and the project has none: add --events-per-second or --bytes-per-second`,
+        `cannot limit project ${id}: --burst needs a rate, and the project has none. Add --events-per-second or --bytes-per-second`,
       );
     return { quota };
   });

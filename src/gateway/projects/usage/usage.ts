@@ -317,7 +317,7 @@ export class UsageWriter {
       if (isConnected(this.#options.connection))
         this.#warning.warn(
           { reason: (error as Error).message },
-          "usage record cannot be written: trying again",
+          "usage record cannot be written: the gateway retries",
         );
       return false;
     }
