@@ -37,9 +37,13 @@ async function contentOf(url: string, stream: string) {
 }
 
 describe("stream backup and restore", () => {
-  test("copy the limits, the projects, and every message that was acknowledged before the backup, even under load", async () => {
+  test("copy the limits, the projects, their rules, and every message that was acknowledged before the backup, even under load", async () => {
     const { stream, env } = await streamRig(server);
     await runCommand(env, ["project", "add", "shop", "--key", "phc_shop"]);
+    const rulesFile = path.join(temporaryFolder(), "rules.yaml");
+    const rules = "rules: [{ name: no-x, match: { event: x }, drop: true }]\n";
+    writeFileSync(rulesFile, rules);
+    expect((await runCommand(env, ["rules", "apply", "shop", rulesFile])).fault).toBeUndefined();
     await stream(["set", "live", "--max-age", "2d"]);
     const connection = await connect({ servers: server.url });
     const js = jetstream(connection);
@@ -77,6 +81,7 @@ describe("stream backup and restore", () => {
     expect(content.filter((one) => !ledger.has(one))).toEqual([]);
     const there = { PENSTOCK_NATS_URL: url };
     expect((await runCommand(there, ["project", "list"])).out).toContain("phc_shop");
+    expect((await runCommand(there, ["rules", "show", "shop"])).out).toBe(rules);
     const shown = JSON.parse((await runCommand(there, ["stream", "show", "live", "--json"])).out);
     expect(shown).toMatchObject([{ age_max_seconds: 172_800, set_by_command: ["max_age"] }]);
   });

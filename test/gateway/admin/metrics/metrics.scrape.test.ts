@@ -44,6 +44,7 @@ describe("the metrics endpoint", () => {
     });
     metrics.watch({
       penstock_registry_in_doubt: () => false,
+      penstock_projects_without_current_rules: () => 0,
       penstock_projects_over_share: () => 0,
     });
     metrics.watch({ penstock_tls_certificate_expiry_seconds: () => 1_900_000_000 });
