@@ -71,7 +71,8 @@ describe("stream backup and restore", () => {
     const back = await restored(url, folder);
     expect(back.fault).toBeUndefined();
     expect(back.audit).toMatchObject([
-      { change: "stream restore", result: "done" },
+      { change: "stream restore", result: "done", stream: "KV_penstock_projects" },
+      { stream: "KV_penstock_rules" },
       { stream: "PENSTOCK_HISTORICAL_0" },
       { stream: "PENSTOCK_LIVE_0" },
     ]);
