@@ -28,8 +28,8 @@ export interface Penstock {
   readonly adminUrl: string;
   /**
    * Resolves with the first event since the last reset that has these members, as soon as it is
-   * stored. After `timeoutMs` (3,000) it rejects: the message has the nearest event and the
-   * rejections of the gateway.
+   * stored. Rejects after `timeoutMs` (3,000). The message has the nearest event and the rejections
+   * of the gateway.
    */
   expect(expected: ExpectedEvent, options?: { readonly timeoutMs?: number }): Promise<StoredEvent>;
   /** Returns all events that were stored since the last reset, in order. */

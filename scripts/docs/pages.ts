@@ -185,7 +185,6 @@ In a checkout, run \`./penstock <command>\`; with [the npm package](../../deploy
 const settingFlags = new Set(allSettings.map(flagOf));
 
 function commandsPage(): string {
-  // The context is empty, because no command is run.
   const program = commandLine({} as CommandContext);
   return `${commandsIntroduction}\n\n${sectionsOf(program, []).join("\n\n")}\n`;
 }

@@ -39,13 +39,13 @@ interface ServeOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly acceptExpired: boolean;
-  /** Whether this is the child process of `up`. The child applies events without its port. */
+  /** This is the child process of `up`, which has no port. */
   readonly isChild: boolean;
 }
 
 /**
- * Maximum number of events per second and CPU that the effects child of `up` applies. Without a
- * limit, the gateway's throughput would fall by 20 % to 40 %.
+ * Limit of the effects child of `up`. Without it, the gateway's throughput would fall by 20 % to 40
+ * %.
  */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
@@ -170,10 +170,6 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   }
 }
 
-/**
- * Returns the creation time of the first live stream; null if the stream does not exist or NATS
- * does not respond.
- */
 async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
   try {
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -183,7 +179,6 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
   }
 }
 
-/** Opens the database. Retries if it is unreachable. Rejects if another installation owns it. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);
@@ -215,7 +210,6 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
   return opened;
 }
 
-/** Creates the data folder if it contains the database. Throws like `requireNamedFolder`. */
 function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   requireNamedFolder(config);
   if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);

@@ -59,7 +59,6 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
 }
 
 const questionMs = 2_000;
-/** Pause before the second attempt. An account may get JetStream soon after the server starts. */
 const jetStreamWaitMs = 500;
 
 /** Checks that NATS lists the streams. Rejects if it refuses permanently. */

@@ -1,5 +1,3 @@
-// Starts and stops one gateway process.
-
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import type { Metrics } from "../gateway/admin/metrics/metrics.ts";
@@ -14,9 +12,7 @@ import { openTelemetry } from "./telemetry.ts";
 
 export interface Gateway {
   readonly port: number;
-  /** The admin port; 0 for a worker, because workers have no admin port. */
   readonly adminPort: number;
-  /** The creation time of the first live stream; null if JetStream did not respond. */
   readonly streamCreated: string | null;
   readonly metrics: Metrics;
   readonly clientWarnings: ClientWarnings;
@@ -77,7 +73,7 @@ export async function startGateway(
   }
 }
 
-/** Opens the admin port first, so that it responds while the other parts start. */
+/** The admin port opens first, so that it responds while the other parts start. */
 async function openOperatorSide(base: GatewayBase) {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort, adminPages } = base;

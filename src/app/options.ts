@@ -11,7 +11,6 @@ export const { version } = JSON.parse(
   version: string;
 };
 
-/** The hidden subcommand of `penstock effects` for the child process of `up`. */
 export const childCommand = "beside";
 
 export function positiveNumber(text: string): number {
@@ -42,8 +41,8 @@ export function streamShare(text: string): number {
 }
 
 /**
- * Calls `make`, and reports its errors as wrong usage. A supervisor does not restart a process that
- * ends with this exit code.
+ * Reports errors of `make` as wrong usage. A supervisor does not restart a process that ends with
+ * this exit code.
  */
 export function orUsageFault<Target>(make: () => Target): Target {
   try {
@@ -54,8 +53,8 @@ export function orUsageFault<Target>(make: () => Target): Target {
 }
 
 /**
- * Returns the environment without settings. A child process receives the settings in a message,
- * because an environment must not contain their secrets.
+ * A child process receives the settings in a message, because an environment must not contain their
+ * secrets.
  */
 export function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   const known = new Set(Object.keys(settings).map(variableOf));

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { CommandContext, ConfiguredCommand } from "../commands/context.ts";
 import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import { dayMs } from "../platform/base/day.ts";
 import { duration } from "./options.ts";
 
 // Imports the modules that serve only when they run, because other commands need no YAML.
@@ -100,5 +101,38 @@ export function addRules(program: Command, context: CommandContext): void {
     natsSettings,
   ).action(async (id: string, version: string, _, command: Command) => {
     await (await commands()).rollback(of(command), id, version);
+  });
+  addSchema(rules, of);
+}
+
+function addSchema(rules: Command, of: (command: Command) => ConfiguredCommand): void {
+  const schema = rules
+    .command("schema")
+    .description("propose schemas of events from stored events, and write their types");
+  schema.showSuggestionAfterError(false);
+  const commands = () => import("../commands/rules/schema.ts");
+  withSettings(
+    schema
+      .command("learn <project>")
+      .description(
+        "print a rules file with a proposed schema of an event, from its stored events; it has no values of free text",
+      ),
+    natsSettings,
+  )
+    .requiredOption("--event <name>", "name of the event")
+    .option("--since <duration>", "maximum age of an event, such as 12h; default: 24h", duration)
+    .action(async (id: string, options: { event: string; since?: number }, command: Command) => {
+      const { event, since: sinceMs = dayMs } = options;
+      await (await commands()).learn(of(command), id, { event, sinceMs });
+    });
+  withSettings(
+    schema
+      .command("types <project>")
+      .description(
+        "print TypeScript types of the events that have a schema, for capture of posthog-js and posthog-node",
+      ),
+    natsSettings,
+  ).action(async (id: string, _, command: Command) => {
+    await (await commands()).types(of(command), id);
   });
 }

@@ -32,9 +32,8 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 }
 
 /**
- * Runs the gateway like `serve`, with an embedded NATS and a sample project, and prints an example
- * request. If the default port of the effects is taken, another port is used. A port from the
- * settings must be free.
+ * Runs the gateway with an embedded NATS and a sample project. If the default port of the effects
+ * is taken, another port is used. A port from the settings must be free.
  */
 export async function up(
   config: Config,
@@ -58,7 +57,6 @@ export async function up(
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /** Returns the port of the effects. Absent if no effects process should run. */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
@@ -97,7 +95,6 @@ async function run(
         welcome({ config, gateway, project, program, isDefaultData, effectsPort }),
       );
     }
-    // Started last, because no request waits for the effects.
     if (portOf !== undefined) {
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
       effects = startEffectsChild(settings, context, log);
@@ -130,7 +127,8 @@ export async function embed(
   return await startEmbeddedNats({
     dataDir: config.dataDir,
     binary: await findOrFetchNatsServer({ named: config.natsServer, path: env["PATH"] }),
-    streamBytesTotal: config.streamBytesMax * config.partitions * lanes.length,
+    streamBytesTotal:
+      (config.streamBytesMax * lanes.length + config.rejectedBytes) * config.partitions,
     host,
     log,
     port: config.natsPort,
@@ -147,7 +145,7 @@ interface Answering {
   readonly log: Log;
 }
 
-/** Writes the ports to the data folder, for doctor and for the error of a second start. */
+/** doctor and a second start read the ports in the data folder. */
 function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
   const { port, adminPort } = gateway;
   try {
@@ -165,7 +163,6 @@ export function addressOf({ tlsCert, host }: Config, port: number): string {
   return `${tlsCert === undefined ? "http" : "https"}://${reachable(host)}:${port}`;
 }
 
-/** Waits for NATS without a time limit, like the gateway: a busy machine starts it slowly. */
 export async function demoProject(
   effective: Config,
   log: Log,

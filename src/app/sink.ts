@@ -21,15 +21,11 @@ import { openTelemetry } from "./telemetry.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
-  /** The projects to write; undefined for all. */
   readonly projects: readonly string[] | undefined;
-  /** Projects from the command line, which must exist. */
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
   readonly acceptExpired: boolean;
-  /** The effects database, for the persons of events. If undefined, events have no persons. */
   readonly people?: OpenReader | undefined;
-  /** Called with each connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
 }
 
@@ -141,7 +137,7 @@ const againMs = 1_000;
 const sayAgainMs = 30_000;
 
 /**
- * Waits for NATS. If projects are named, also waits until the registry has projects. Rejects with a
+ * Waits for NATS and, if projects are named, for a registry with projects. Rejects with a
  * CommandError if a named project is unknown, because the sink would permanently skip its events.
  */
 async function sinkLink(config: Config, options: SinkLinkOptions) {
@@ -161,7 +157,6 @@ async function sinkLink(config: Config, options: SinkLinkOptions) {
       waits(`waiting for the registry: ${reason}`);
       warning.warn({ reason }, "project registry: waiting for it to look up the named projects");
     }
-    // A restarted embedded server may have another port, so the next attempt connects again.
     await pauseUntilAborted(againMs, signal);
     signal.throwIfAborted();
   }
@@ -173,7 +168,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/** Finds the named projects. Rejects with a CommandError only if a project is certainly unknown. */
+/** Rejects with a CommandError only if a project is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

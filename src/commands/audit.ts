@@ -11,7 +11,6 @@ export function authorOf({ context }: Pick<ConfiguredCommand, "context">): strin
   return `${userOf(context.host)}@${hostname()}`;
 }
 
-/** Runs a change and logs it. `what` must not contain a key or another secret. */
 export async function audited<T>(
   command: ConfiguredCommand,
   { change, ...what }: { readonly change: string; readonly [field: string]: unknown },

@@ -54,7 +54,6 @@ export async function gather(
         streams: [...streams, bucketStream(usageBucketName(place.prefix))],
         leaves,
       });
-    // Without leaves the command only shows the progress.
     const entry = { change: "gather", leaves };
     const gathered = await (leaves.length === 0
       ? connect()

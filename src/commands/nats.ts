@@ -41,8 +41,7 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 }
 
 /**
- * Runs `work` with a connection. Rejects with a NatsRefusedError if NATS permanently refuses an
- * operation. Also rejects like `openNats`.
+ * Rejects with a NatsRefusedError if NATS permanently refuses an operation, and like `openNats`.
  */
 export async function withNats<T>(
   { config, context }: ConfiguredCommand,
@@ -59,7 +58,6 @@ export async function withNats<T>(
   }
 }
 
-/** Returns a NatsRefusedError if `error` is a permanent refusal by NATS, else undefined. */
 export function refusalOf(
   error: unknown,
   access: NatsAccess,
@@ -74,8 +72,8 @@ export function refusalOf(
 }
 
 /**
- * Opens a connection. Rejects with a CommandError if no server responds, and with a
- * NatsRefusedError if a server refuses.
+ * Rejects with a CommandError if no server responds, and with a NatsRefusedError if a server
+ * refuses.
  */
 export async function openNats(
   access: NatsAccess,

@@ -18,7 +18,6 @@ import { StoreError } from "../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
 import { erasureAt, shownPlace, storePlace } from "../readers/effects/store/open.ts";
-import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { audited } from "./audit.ts";
 import { confirm } from "./confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say } from "./context.ts";
@@ -33,7 +32,6 @@ import { counted } from "./terminal.ts";
 export interface RemoveOptions {
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** False if the people, groups and usage in the effects database must stay. */
   readonly effects: boolean;
   /** Called after each step. Tests end the process in it. */
   readonly stepped?: (step: "disabled" | "purged" | "effects") => void;
@@ -109,7 +107,6 @@ class Removal {
     say(command, `project ${id} removed`);
   }
 
-  /** Prints what would be removed, and what would stay. */
   async #report(manager: JetStreamManager, streams: readonly NamedStream[]): Promise<void> {
     const command = this.#command;
     const { id, effects } = this.#options;
@@ -120,8 +117,7 @@ class Removal {
       const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
         ...{ stream, subject: of(id) },
       });
-      if (messages > 0)
-        say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
+      say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
       const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
       const shared = state.subjects?.[of(manyProjects)] ?? 0;
       if (shared > 0)
@@ -142,12 +138,15 @@ class Removal {
           },
         ] as const,
     );
-    const unread = effects ? await unreadOf(command, manager, doomed, "--no-effects") : [];
-    for (const one of unread) note(command, `${one}, and will not receive them`);
-    const place = storePlace(command.config);
+    const check = { doing: "project remove", doomed, effects };
+    for (const one of await unreadOf(command, manager, check))
+      note(command, `${one}, and will not receive them`);
     if (!effects) note(command, "the effects keep its people, groups and usage (--no-effects)");
-    else if (this.#hasEffects)
-      say(command, `${shownPlace(place)}: its people, groups, usage and spikes`);
+    else
+      say(
+        command,
+        `${shownPlace(storePlace(command.config))}: its people, groups, usage and spikes`,
+      );
     note(command, "targets of sinks keep what they have received, and so do backups");
     for (const copy of await copiesOf(this.#connection, streams))
       note(command, `not removed: ${copy}`);
@@ -164,11 +163,6 @@ class Removal {
       : "not in the registry";
   }
 
-  get #hasEffects(): boolean {
-    const place = storePlace(this.#command.config);
-    return place.kind === "postgres" || !isAbsent(place.file);
-  }
-
   /** Rejects new events, and waits until the events of requests in progress are stored. */
   async #disable(): Promise<void> {
     const command = this.#command;
@@ -177,7 +171,6 @@ class Removal {
     } catch (error) {
       // A damaged entry cannot be disabled. Gateways also reject the keys of a removed project.
       if (error instanceof DamagedEntryError) await removeEntry(this.#connection, this.#place);
-      // An earlier run has removed the entry, or the project has only events.
       else if (!(error instanceof UnknownProjectError)) throw error;
     }
     const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;
@@ -186,7 +179,6 @@ class Removal {
   }
 
   async #removeEffects(): Promise<void> {
-    if (!this.#hasEffects) return;
     const command = this.#command;
     const place = storePlace(command.config);
     try {

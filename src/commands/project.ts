@@ -1,5 +1,3 @@
-// The `project` commands.
-
 import { setTimeout as delay } from "node:timers/promises";
 import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
@@ -111,7 +109,6 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
   );
 }
 
-/** Sets the given limits of a project. Other limits stay unchanged. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
@@ -143,7 +140,6 @@ export async function limit(
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/** Returns a note with the minimum size of a burst if the quota allows less, else "". */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
@@ -156,7 +152,6 @@ function burstMinText(quota: ProjectQuota | undefined): string {
 const usageLag =
   "gateways write their counts every ten seconds: newer events are not included yet\n";
 
-/** Prints the usage of one project, or of all projects that have sent events. */
 export async function usage(
   command: ConfiguredCommand,
   projectId: string | undefined,
@@ -167,7 +162,6 @@ export async function usage(
   if (projectId !== undefined) requireArguments(() => requireId(projectId));
   const usages = await atRegistry(command, async (connection, place) => {
     const found = await onceLed(() => readUsage(connection, { ...place, projectId, nowMs }));
-    // A project that was removed from the registry may have usage.
     if (projectId !== undefined && found.length === 0)
       await requireExisting(connection, { ...place, id: projectId });
     return found;
@@ -216,7 +210,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Returns the table. Columns count events unless their names contain REQUESTS or BYTES. */
+/** Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const columns: Record<string, (usage: ProjectUsage) => string | number> = {
     ID: ({ projectId }) => projectId,

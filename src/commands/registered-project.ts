@@ -14,7 +14,6 @@ import { CommandError, type ConfiguredCommand, usageExitCode } from "./context.t
 import { managerFor, withNats } from "./nats.ts";
 
 const namedMax = 10;
-/** Maximum number of different letters in a suggested name. */
 const typosMax = 2;
 
 interface Required {
@@ -66,9 +65,8 @@ export async function atRegistry<T>(
 }
 
 /**
- * Checks that the registry or a stream has the project. Otherwise, rejects with a CommandError. A
- * project that was removed from the registry may still have events. Does not search messages that
- * several projects share, because this would take long.
+ * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
+ * was removed from the registry may still have events.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -87,7 +85,6 @@ export async function mustBeKnown(
   throw new CommandError(`${text}; ${hint}`);
 }
 
-/** Returns whether a stream has messages with the subject of the project. */
 async function hasEvents(
   connection: NatsConnection,
   prefix: string,
@@ -102,7 +99,7 @@ async function hasEvents(
   return false;
 }
 
-/** Returns the ids of all registered projects. Rejects if NATS does not respond or refuses. */
+/** Rejects if NATS does not respond or refuses. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -123,10 +120,6 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/**
- * Returns the edit distance of two ids: the number of letters added, removed, changed or swapped.
- * Ignores case.
- */
 function typosBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

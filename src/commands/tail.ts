@@ -16,13 +16,10 @@ import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
-  /** Id of the project to print; undefined for all projects. */
   readonly project: string | undefined;
   readonly lanes: readonly Lane[];
   readonly fromStart: boolean;
-  /** Names of events to print; empty for all. */
   readonly events?: readonly string[];
-  /** Distinct ids of events to print; empty for all. */
   readonly distinctIds?: readonly string[];
   /** `json` (default) prints the stored records. `text` prints one short line per event. */
   readonly format?: TailFormat;
@@ -46,21 +43,20 @@ interface Source {
 }
 
 interface Position {
-  /** Creation time of the stream. A new stream of the same name is shown from its beginning. */
   readonly created: string;
   sequence: number;
 }
 
-/** Number of frames requested ahead. A frame may exceed half a MiB. */
+/** A frame may exceed half a MiB. */
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
-/** Interval of pings and heartbeats. A server that misses two of them counts as lost. */
+/** A server that misses two pings or heartbeats counts as lost. */
 const pingMs = 5_000;
 
 /**
  * Prints events until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
- * refuses a request before the first stream is followed. Later, it retries forever.
+ * refuses the first stream. Later, it retries forever.
  */
 export async function tail(
   config: Config,
@@ -72,7 +68,6 @@ export async function tail(
   if (project !== undefined) mustBeProjectId(project);
   let lastLine = "";
   function say(line: string): void {
-    // Equal consecutive lines are printed once.
     if (line !== lastLine) stderr.write(`tail: ${forTerminal(line)}\n`);
     lastLine = line;
   }
@@ -84,7 +79,6 @@ export async function tail(
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
-        // An embedded server may have restarted on another port.
         access = findNats(config, context.host);
         connection = await open();
       }
@@ -109,10 +103,7 @@ export async function tail(
   }
 }
 
-/**
- * Checks that the registry has the project. Otherwise, rejects with a CommandError. A user who may
- * not read the registry can follow any project.
- */
+/** A user who may not read the registry can follow any project. */
 async function requireProject(
   connection: NatsConnection,
   config: Config,
@@ -127,7 +118,6 @@ async function requireProject(
   }
 }
 
-/** Follows all sources. Rejects if a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
@@ -143,8 +133,7 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
 }
 
 /**
- * Returns the subjects. Each subject has its own consumer, because one consumer with two subjects
- * needs nats-server 2.10.
+ * Each subject has its own consumer, because one consumer with two subjects needs nats-server 2.10.
  */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
   const tokens =
@@ -152,7 +141,6 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until a gateway has created the streams. Returns none if the command is stopped first. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -171,7 +159,6 @@ async function streamsOf(
   return [];
 }
 
-/** Prints the events of a source until stopped, or until the server stops responding. */
 async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
@@ -191,7 +178,6 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
     for await (const message of messages) {
       if (stop.aborted) break;
       position.sequence = message.seq;
-      // A frame that an erasure stored again was shown before.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const lines = linesOf(message, options, say);
       if (lines !== "" && !stdout.write(forTerminal(lines)))
@@ -228,7 +214,6 @@ async function positionOf(
   return position;
 }
 
-/** Returns the lines. Skips and reports lines that are not records. */
 function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
   const text = message.string();
@@ -272,7 +257,6 @@ type StoredRecord = Readonly<Record<(typeof recordTexts)[number], string>> & {
 const nameCharactersMax = 60;
 const propertiesCharactersMax = 200;
 
-/** Returns time (UTC), project, event, distinct id and the beginning of the properties. */
 function textOf(record: StoredRecord): string {
   const time = record.timestamp.replace("T", " ");
   const names = [record.project_id, record.event, record.distinct_id].map((name) =>

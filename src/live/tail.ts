@@ -1,6 +1,5 @@
-// Reads stored frames as they arrive. Each source has an ordered consumer. All sources share a
-// budget per second. The tail skips messages over the budget, so that it stays at the newest
-// messages.
+// Reads stored frames as they arrive. All sources share a budget per second. The tail skips
+// messages over the budget, so that it stays at the newest messages.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,11 +25,8 @@ export interface TailSource {
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  /** Receives each message, and whether it was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Receives the number of skipped messages. Each message contains at least one event. */
   readonly onSkipped: (messages: number) => void;
-  /** Number of the newest messages of each source that are read first. */
   readonly messagesBefore?: number;
   readonly signal: AbortSignal;
 }
@@ -38,12 +34,10 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** Number of frames that each source requests ahead. A frame may exceed half a MiB. */
+/** A frame may exceed half a MiB. */
 const framesAhead = 4;
 const messagesBeforeDefault = 10;
-/** The server removes a consumer after this duration without contact. */
 const inactiveMs = 30_000;
-/** Maximum wait for the server to remove the consumers at the end. */
 const leaveMs = 500;
 
 interface Budget {
@@ -109,7 +103,6 @@ async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Sta
   };
 }
 
-/** Follows the source until the second's budget is used up or the signal aborts. */
 async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
@@ -139,7 +132,6 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
         const { seq, info } = message;
-        // A lower bound, because the consumer or the stream may have skipped sequences.
         const lastSequence = seq + info.pending;
         onSkipped(Math.max(0, Math.min(info.pending, lastSequence - sequenceBefore)));
         return;

@@ -11,7 +11,6 @@ export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /** Returns the ids of all projects. Without `project`, returns none if the list is too long. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,
@@ -34,7 +33,6 @@ interface Channel {
 
 const historyEveryMs = 5_000;
 const historySamplesMax = 13;
-/** Number of earlier messages per stream for a filter by event or distinct id. */
 const filteredMessagesBefore = 400;
 const projectsSentMax = 1_000;
 const snapshotEveryMs = 1_000;
@@ -42,13 +40,10 @@ const pushEveryMs = 250;
 
 export class Watch {
   readonly #options: WatchOptions;
-  /** The viewers, each with the client warnings that it last received. */
   readonly #viewers = new Map<Viewer, string>();
-  /** The channels, by the filter as JSON. */
   readonly #channels = new Map<string, Channel>();
   readonly #ending = new Set<Promise<void>>();
   #running: Running | undefined;
-  /** The counts of the last minute as JSON. The oldest count is first. */
   readonly #history: string[] = [];
   readonly #sampling: NodeJS.Timeout;
 
@@ -61,7 +56,11 @@ export class Watch {
     return this.#viewers.size;
   }
 
-  /** Returns a function that removes the viewer. */
+  /** The connection to NATS; undefined without viewers, and before the first connection. */
+  get connection(): Promise<NatsConnection | undefined> | undefined {
+    return this.#running?.session.connection;
+  }
+
   add(viewer: Viewer, filter: LiveFilter): () => void {
     this.#viewers.set(viewer, "");
     viewer.send("history", `[${this.#history.join(",")}]`);
@@ -130,8 +129,7 @@ export class Watch {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // Pushed before the viewer joins, because the recent events that it gets include the pending
-    // events.
+    // The recent events that a new viewer gets include the pending events.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });

@@ -24,7 +24,7 @@ import {
   type RuleMode,
   type RulesFile,
   type Scalar,
-  type SchemaMode,
+  schemaModes,
 } from "./rules-file.ts";
 import { readPropertiesSchema } from "./schema-subset.ts";
 import { type Member, type RuleError, shown, YamlReader } from "./yaml-reader.ts";
@@ -35,7 +35,6 @@ export type ParsedRules = { readonly rules: RulesFile } | { readonly errors: rea
 
 export const ipRules: readonly IpRule[] = ["keep", "truncate", "hash", "drop"];
 export const ruleModes: readonly RuleMode[] = ["enforce", "observe"];
-export const schemaModes: readonly SchemaMode[] = ["observe", "stamp", "quarantine"];
 const lanes: readonly Lane[] = ["live", "historical"];
 export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */

@@ -2,14 +2,8 @@
 // finds duplicate names and conflicts between rules, which a JSON Schema cannot express.
 
 import { elementsMax, rulesMax, ruleTextCharsMax, schemasMax, starsMax } from "./limits.ts";
-import {
-  effectProperties,
-  ipRules,
-  keyProperties,
-  ruleModes,
-  ruleNameForm,
-  schemaModes,
-} from "./parse.ts";
+import { effectProperties, ipRules, keyProperties, ruleModes, ruleNameForm } from "./parse.ts";
+import { schemaModes } from "./rules-file.ts";
 import { type KeywordKind, schemaKeywords, schemaTypes } from "./schema-subset.ts";
 
 const text = { type: "string", minLength: 1, maxLength: ruleTextCharsMax };
@@ -132,6 +126,7 @@ const keywordForms: Readonly<Record<KeywordKind, object>> = {
   scalar: ref("scalar"),
   number: { type: "number" },
   count,
+  pattern: ref("text"),
   text: { type: "string", minLength: 1, maxLength: 1_000 },
 };
 

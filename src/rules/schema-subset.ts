@@ -1,7 +1,9 @@
 // Reads the schema of an event's properties: the subset of JSON Schema that the gateway checks.
 
-import { isMap, isScalar, isSeq, type ParsedNode } from "yaml";
-import { elementsMax, ruleTextCharsMax, schemaMembersMax } from "./limits.ts";
+import { isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
+import { elementsMax, ruleTextCharsMax, schemaLevelsMax, schemaMembersMax } from "./limits.ts";
+import type { Scalar } from "./rules-file.ts";
+import { patternError } from "./schema-pattern.ts";
 import { type Member, shown, type YamlReader } from "./yaml-reader.ts";
 
 export const schemaTypes: readonly string[] = [
@@ -18,6 +20,7 @@ export type KeywordKind =
   | "scalar"
   | "number"
   | "count"
+  | "pattern"
   | "text";
 
 export const schemaKeywords: Readonly<Record<string, KeywordKind>> = {
@@ -36,22 +39,66 @@ export const schemaKeywords: Readonly<Record<string, KeywordKind>> = {
   exclusiveMaximum: "number",
   minLength: "count",
   maxLength: "count",
+  pattern: "pattern",
   title: "text",
   description: "text",
 };
+
+/** A schema that was read. */
+export interface JsonSchema {
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly items?: JsonSchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly enum?: readonly Scalar[];
+  readonly const?: Scalar;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly title?: string;
+  readonly description?: string;
+}
 
 const descriptionCharsMax = 1_000;
 
 /** Reasons for keywords that authors of schemas expect. */
 const unsupported: Readonly<Record<string, string>> = {
   $ref: "a schema cannot refer to itself or to another: write it out",
-  pattern: "rules have no regular expressions: use enum, minLength or maxLength",
-  patternProperties: "rules have no regular expressions: list the properties",
+  patternProperties: "list the properties",
 };
+
+/** Keywords that are only about values of some types. */
+const typesOfKeyword: Readonly<Record<string, readonly string[]>> = {
+  ...aboutTypes(["object"], ["properties", "required", "additionalProperties"]),
+  ...aboutTypes(["array"], ["items", "minItems", "maxItems"]),
+  ...aboutTypes(["string"], ["minLength", "maxLength", "pattern"]),
+  ...aboutTypes(
+    ["number", "integer"],
+    ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
+  ),
+  ...aboutTypes(["string", "number", "integer", "boolean", "null"], ["enum", "const"]),
+};
+
+function aboutTypes(types: readonly string[], keywords: readonly string[]) {
+  return Object.fromEntries(keywords.map((keyword) => [keyword, types]));
+}
+
+interface Nesting {
+  members: number;
+  /** The level of the schema that is read. The schema of `properties` has level 1. */
+  level: number;
+}
 
 /** Returns the schema as a plain object; undefined after an error, which `yaml` has recorded. */
 export function readPropertiesSchema(yaml: YamlReader, member: Member): object | undefined {
-  const counts = { members: 0 };
+  const counts: Nesting = { members: 0, level: 0 };
   const schema = readSchema(yaml, member, counts);
   if (schema === undefined || !isMap(member.value)) return undefined;
   if (counts.members > schemaMembersMax)
@@ -60,18 +107,42 @@ export function readPropertiesSchema(yaml: YamlReader, member: Member): object |
       `the schema has ${counts.members} keywords and properties; the maximum is ${schemaMembersMax}`,
     );
   const { type } = schema as { type?: unknown };
-  if (type === undefined || type === "object") return schema;
-  return yaml.fail(member.value, "the schema of properties must have type: object");
+  if (type !== undefined && type !== "object")
+    return yaml.fail(member.value, "the schema of properties must have type: object");
+  if (type === undefined) refuseKeywordsOfOtherTypes(yaml, member.value, ["object"]);
+  return schema;
 }
 
-function readSchema(
-  yaml: YamlReader,
-  { key, value }: Member,
-  counts: { members: number },
-): object | undefined {
+function readSchema(yaml: YamlReader, { key, value }: Member, counts: Nesting): object | undefined {
   const members = yaml.map(value, { what: "a schema", key });
   if (members === undefined) return undefined;
   counts.members += members.size;
+  if (counts.level === schemaLevelsMax)
+    return yaml.fail(value!, `schemas are nested more than ${schemaLevelsMax} levels deep`);
+  counts.level++;
+  const schema = schemaOf(yaml, members, counts);
+  counts.level--;
+  const { type } = schema as { type?: string | readonly string[] };
+  const types = [type ?? []].flat();
+  if (types.length > 0 && types.every((one) => schemaTypes.includes(one)))
+    refuseKeywordsOfOtherTypes(yaml, value as YAMLMap, types);
+  return schema;
+}
+
+function refuseKeywordsOfOtherTypes(
+  yaml: YamlReader,
+  { items }: YAMLMap<unknown, unknown>,
+  types: readonly string[],
+): void {
+  for (const { key } of items as { key: ParsedNode }[]) {
+    const name = isScalar(key) ? String(key.value) : "";
+    const about = Object.hasOwn(typesOfKeyword, name) ? typesOfKeyword[name]! : undefined;
+    if (about === undefined || about.some((type) => types.includes(type))) continue;
+    yaml.fail(key, `${name} is for ${about.join(", ")}, and the type is ${types.join(", ")}`);
+  }
+}
+
+function schemaOf(yaml: YamlReader, members: ReadonlyMap<string, Member>, counts: Nesting): object {
   const entries = [...members.values()].map((one) => {
     const kind = Object.hasOwn(schemaKeywords, one.name) ? schemaKeywords[one.name] : undefined;
     if (kind !== undefined) return [one.name, readKeyword(yaml, one, { kind, counts })];
@@ -89,7 +160,7 @@ function readSchema(
 function readKeyword(
   yaml: YamlReader,
   member: Member,
-  { kind, counts }: { readonly kind: KeywordKind; readonly counts: { members: number } },
+  { kind, counts }: { readonly kind: KeywordKind; readonly counts: Nesting },
 ): unknown {
   const { name, key, value } = member;
   switch (kind) {
@@ -125,6 +196,11 @@ function readKeyword(
       const count = yaml.number(member);
       if (count === undefined || (Number.isSafeInteger(count) && count >= 0)) return count;
       return yaml.fail(value!, `${name} must be a whole number from 0 (got ${count})`);
+    }
+    case "pattern": {
+      const pattern = yaml.text(member, ruleTextCharsMax);
+      const error = pattern === undefined ? undefined : patternError(pattern);
+      return error === undefined ? pattern : yaml.fail(value!, `pattern: ${error}`);
     }
     case "text":
       return yaml.text(member, descriptionCharsMax);

@@ -16,15 +16,12 @@ export interface PemPair {
 interface CertificateOptions {
   /**
    * The common name, and the name of the files. A second certificate of the same name overwrites
-   * the first, as in a renewal. Default "server".
+   * the first, as in a renewal. Default: "server".
    */
   readonly name?: string;
-  /** DNS names; default "localhost". */
   readonly dns?: readonly string[];
-  /** Addresses; default 127.0.0.1 and ::1. */
   readonly addresses?: readonly string[];
   readonly notBefore?: Date;
-  /** The end of the certificate's validity; may be in the past. Default: one day from now. */
   readonly notAfter?: Date;
 }
 

@@ -1,4 +1,4 @@
-/** Returns the rows, with 64-bit numbers as strings. Rejects with the server's message. */
+/** 64-bit numbers are returned as strings. Rejects with the server's message. */
 export async function askedClickHouse(
   url: string,
   sql: string,

@@ -1,6 +1,5 @@
-// A real ClickHouse server on a loopback port with its own data folder. Tests may kill, freeze and
-// restart the server, which keeps its port and data. The server and its folder are removed when the
-// test process ends.
+// A real ClickHouse server on a loopback port with its own data folder. A restarted server keeps
+// its port and data. The server and its folder are removed when the test process ends.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -30,17 +29,13 @@ export interface TestClickHouseOptions {
 }
 
 export interface TestClickHouse {
-  /** URL with user and password; unchanged by a restart. */
   readonly url: string;
   readonly tlsUrl: string;
   readonly user: string;
   readonly password: string;
   readonly pid: number;
-  /** SIGKILL; waits until the server has ended. */
   kill(): Promise<void>;
-  /** Kills the server if it runs, and starts it on the same data. */
   restart(changed?: TestClickHouseOptions): Promise<void>;
-  /** SIGSTOP: connections stay open, and the server does not answer. */
   freeze(): void;
   thaw(): void;
   remove(): Promise<void>;
@@ -62,7 +57,6 @@ export async function findClickHouse(): Promise<TestProgram | undefined> {
   return undefined;
 }
 
-/** The caller must call remove(). */
 export async function startClickHouse(
   program: TestProgram,
   options: TestClickHouseOptions = {},

@@ -15,11 +15,9 @@ export interface EffectsDatabases {
   readonly kind: DatabaseKind;
   readonly postgres: TestPostgres | undefined;
   newDatabase(): Promise<StorePlace>;
-  /** Copies the database, which must not be open. Returns the argument for `restore`. */
   copy(place: StorePlace): Promise<string>;
-  /** Restores the copy. With PostgreSQL this affects all databases of the server. */
+  /** With PostgreSQL this affects all databases of the server. */
   restore(place: StorePlace, copy: string): Promise<void>;
-  /** Takes the writer's lock from its holder, as a lost connection or a lost file does. */
   breakLock(place: StorePlace): Promise<void>;
   remove(): Promise<void>;
 }
@@ -33,7 +31,6 @@ export async function startDatabases(
     : new PostgresDatabases(await startPostgres(options));
 }
 
-/** The caller must close it. */
 export async function openedStore(place: StorePlace): Promise<EffectsStore> {
   const store = await storeAt(place);
   await store.open();
@@ -123,9 +120,6 @@ function fileOf(place: StorePlace): string {
   throw new Error("a file of SQLite was expected");
 }
 
-/**
- * Returns the URL of the database for a separate process, in the format of PENSTOCK_EFFECTS_URL.
- */
 export function urlOf(place: StorePlace): string {
   return place.kind === "sqlite" ? `sqlite:${place.file}` : place.url;
 }

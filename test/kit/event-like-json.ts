@@ -141,7 +141,6 @@ export const eventLikeJson: fc.Arbitrary<string> = fc
   .tuple(whiteSpace, root, whiteSpace)
   .map(([before, text, after]) => before + text + after);
 
-/** Bytes near a valid JSON text: some bytes are overwritten, inserted or removed. */
 export const mutatedJson: fc.Arbitrary<Buffer> = fc
   .tuple(
     eventLikeJson,

@@ -1,8 +1,8 @@
 import type { NatsLink } from "../../src/platform/nats/link.ts";
 
 /**
- * A link that sends only messages for which `pass` returns true. The message is in the memory from
- * which the link sends it.
+ * Sends only messages for which `pass` returns true. The message is in the memory from which the
+ * link sends it.
  */
 export function filtered(link: NatsLink, pass: (message: Buffer) => boolean): NatsLink {
   return {

@@ -47,7 +47,7 @@ export interface TestServer {
   readonly finished: string[];
   readonly aborted: string[];
   readonly logged: object[];
-  /** Handles a body in place of the intake. By default it answers `oneStored` immediately. */
+  /** Handles a body in place of the intake. Default: answers `oneStored` immediately. */
   answer: (exchange: Exchange, body: Buffer) => Promise<void> | void;
   refusal: ErrorCode | undefined;
 }
@@ -59,14 +59,13 @@ export interface TestServerConfig {
   readonly requestTimeoutMs?: number;
   readonly recordIp?: boolean;
   readonly host?: string;
-  /** If set, the server has the connection addon, with these connection ids. */
   readonly connectionId?: ConnectionId | undefined;
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  /** Default: the inflater of the addon. If `undefined`, node:zlib inflates all bodies. */
+  /** Default: the inflater of the addon. If undefined, node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
@@ -76,10 +75,7 @@ export interface TestServerConfig {
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
 
-/**
- * Starts a server for one test and closes it after the test. All bytes in flight must be released
- * before the close.
- */
+/** The server is closed after the test. All bytes in flight must be released before the close. */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
   const admission = new Admission(config.inflightBytesMax ?? inflightBytesMax);
   const taken: Taken[] = [];
@@ -177,16 +173,12 @@ export interface Reply {
 export interface Wire {
   readonly socket: Socket;
   write(bytes: string | Uint8Array): void;
-  /** The next reply; reads as many bytes as its Content-Length states (none after a HEAD). */
   reply(headOnly?: boolean): Promise<Reply>;
   ended(): Promise<void>;
   closed(): boolean;
 }
 
-/**
- * Opens a new connection, from the address `from` if given. Writes are sent immediately, each in
- * its own segment.
- */
+/** Writes are sent immediately, each in its own segment. `from` is the local address. */
 export async function connectTo(
   server: TestServer,
   host = "127.0.0.1",

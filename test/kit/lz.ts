@@ -88,7 +88,7 @@ function encode(text: string): string {
 }
 
 /**
- * Some thousand characters that expand to about this many spaces, followed by the ASCII text
+ * Some thousand characters that expand to about this number of spaces, followed by the ASCII text
  * `text`.
  */
 export function lzBomb(length: number, text = ""): string {

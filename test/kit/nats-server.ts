@@ -1,5 +1,5 @@
-// A real nats-server on a random port with its own store. Tests may kill, freeze and restart the
-// server, which keeps its port, store and settings.
+// A real nats-server on a random port with its own store. A restarted server keeps its port, store
+// and settings.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
@@ -26,15 +26,13 @@ export interface TestNatsServerOptions {
    */
   syncInterval?: string;
   token?: string;
-  /** Largest message in bytes, headers included. Default 8 MiB. */
   maxPayload?: number;
-  /** Maximum total size of JetStream's files in bytes. Default 1 GiB. */
   maxFileStore?: number;
   jetstream?: boolean;
   extraConfig?: string;
   /**
-   * JetStream's data folder. The caller deletes it, and may fill it before the start. Default: a
-   * new folder, removed by `remove`.
+   * The caller deletes this folder, and may fill it before the start. Default: a new folder,
+   * removed by `remove`.
    */
   storeDir?: string;
   binary?: string;
@@ -43,7 +41,6 @@ export interface TestNatsServerOptions {
    * address must be `listen: "127.0.0.1:$PORT"`.
    */
   config?: string;
-  /** Environment variables for the configuration, in addition to NATS_STORE, which the kit sets. */
   env?: Readonly<Record<string, string>>;
   /**
    * The location of a server outside this host's network. The server listens on all addresses
@@ -53,37 +50,26 @@ export interface TestNatsServerOptions {
 }
 
 interface NatsServerPlace {
-  /** Prefix of the server's command line; must exec the server, as `ip netns exec` does. */
   readonly command: readonly string[];
   readonly host: string;
 }
 
 export interface TestNatsServer {
-  /** `nats://127.0.0.1:port`, or a URL with the address of its location; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
-  /** The pid of the current server process; changes with a restart. */
   readonly pid: number;
   readonly storeDir: string;
   readonly token: string | undefined;
-  /** Sends SIGKILL, and waits until the server has ended. */
   kill(): Promise<void>;
-  /** Sends SIGTERM, and waits until the server has ended. */
   stop(): Promise<void>;
   /** Sends SIGSTOP: connections stay open, and the server does not answer. */
   freeze(): void;
   thaw(): void;
-  /**
-   * Kills the server if it runs, and starts it again on the same port and store, with changed
-   * settings if given.
-   */
   restart(changed?: TestNatsServerOptions): Promise<void>;
-  /** Kills the server if it runs, and deletes its folder. */
   remove(): Promise<void>;
   log(): string;
 }
 
-/** Where nats-server has the streams of the account without a name, in its store. */
 const streamsFolder = "jetstream/$G/streams";
 const startMsMax = 20_000;
 const goneMsMax = 10_000;
@@ -91,8 +77,8 @@ const goneMsMax = 10_000;
 const found = new Map<string, string>();
 
 /**
- * Returns the nats-server for the tests: the configured program, the program on PATH, or the newest
- * fetched program. Throws if no program is version 2.10 or newer.
+ * The configured program, the program on PATH, or the newest fetched program. Throws if no program
+ * is version 2.10 or newer.
  */
 export function findNatsServer(): string {
   const { PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER, PATH } = process.env;
@@ -106,8 +92,8 @@ export function findNatsServer(): string {
 }
 
 /**
- * Returns a nats-server of the oldest supported line, 2.10; fetches it if necessary. Throws if it
- * is not available.
+ * A nats-server of the oldest supported line, 2.10; fetched if necessary. Throws if it is not
+ * available.
  */
 export function oldestNatsServer(): string {
   const file = found.get("oldest") ?? fetchOldest();
@@ -152,18 +138,13 @@ function hasPlainStreams({ config, extraConfig, jetstream }: TestNatsServerOptio
 }
 
 /**
- * After it has answered the deletion of the last stream, nats-server removes the folder of the
- * streams if it is empty. A stream that is added at that moment fails with "error creating store".
- * So the folder always has something in it.
+ * After the deletion of the last stream, nats-server removes the empty folder of the streams. A
+ * stream that is added at that moment fails with "error creating store".
  */
 function keepStreamsFolder(storeDir: string): void {
   mkdirSync(path.join(storeDir, streamsFolder, "never-empty"), { recursive: true });
 }
 
-/**
- * Waits for the ports file of this process. Throws with the log if the process ends or times out
- * before it writes the file.
- */
 async function portOf(child: ChildProcess, folder: string, readLog: () => string): Promise<number> {
   const portsFile = path.join(folder, `nats-server_${child.pid}.ports`);
   const deadline = performance.now() + startMsMax;
@@ -180,10 +161,7 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
   );
 }
 
-/**
- * Waits until SIGSTOP has reached every thread of the process, because a running thread can still
- * answer. Does not wait without /proc.
- */
+/** A thread that SIGSTOP has not reached can still answer. Does not wait without /proc. */
 export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
   const deadline = performance.now() + 1_000;
@@ -193,8 +171,8 @@ export function untilStopped(pid: number | undefined): void {
 }
 
 /**
- * Waits until the files of deleted streams are removed. nats-server removes them after its answer,
- * and messages may reappear in a new stream of the same name before that. Rejects after 10 s.
+ * nats-server removes the files of deleted streams after its answer. Before that, messages may
+ * reappear in a new stream of the same name. Rejects after 10 s.
  */
 export async function untilStreamsGone(
   { storeDir }: Pick<TestNatsServer, "storeDir">,
@@ -217,7 +195,11 @@ function exited(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => child.once("exit", () => resolve()));
 }
 
-/** Starts a nats-server with JetStream. The caller must call remove(). */
+/** On Linux, the kernel kills the server if the test process is killed. */
+const killedWithTests = existsSync("/usr/bin/setpriv")
+  ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"]
+  : [];
+
 export async function startNatsServer(
   options: TestNatsServerOptions = {},
 ): Promise<TestNatsServer> {
@@ -231,10 +213,10 @@ export async function startNatsServer(
   async function start(current: TestNatsServerOptions): Promise<void> {
     if (hasPlainStreams(current)) keepStreamsFolder(storeDirOf(folder, current));
     writeFileSync(configFile, configText(port, folder, current));
-    // Uses standard error instead of --log, because nats-server prints configuration errors there
-    // before it opens a log file.
+    // nats-server prints configuration errors to standard error before it opens a log file.
     const log = openSync(logFile, "a");
     const command = [
+      ...killedWithTests,
       ...(current.place?.command ?? []),
       current.binary ?? findNatsServer(),
       "--config",
@@ -261,7 +243,6 @@ export async function startNatsServer(
     await exited(child);
   }
 
-  // Removes the servers and their folders if the process ends early.
   const endWithProcess = (): void => {
     child?.kill("SIGKILL");
     try {

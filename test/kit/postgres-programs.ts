@@ -15,7 +15,6 @@ import path from "node:path";
 import { type TestProgram, testProgram } from "./test-program.ts";
 
 const cacheDir = path.resolve(import.meta.dirname, "../../.cache");
-/** Part of the template's name. Must change if the folder is created differently. */
 const templateForm = 1;
 
 export const postgresUser = "penstock";
@@ -28,7 +27,6 @@ interface Account {
 
 export interface PostgresPrograms {
   readonly version: string;
-  /** The user that runs the server; undefined: the current user. */
   readonly account: Account | undefined;
   command(program: string, args: readonly string[]): string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -36,7 +34,7 @@ export interface PostgresPrograms {
 
 /**
  * Fetches PostgreSQL if necessary. If the fetch fails, rejects with instructions for installing
- * PostgreSQL. `folder` was created by `newFolder`, and may receive a copy of the programs.
+ * PostgreSQL. `folder` may receive a copy of the programs.
  */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   const found = await testProgram("postgres");
@@ -59,12 +57,10 @@ export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   };
 }
 
-/** Undefined if the server runs as the current user. */
 function ownAccount(): Account | undefined {
   return process.getuid?.() === 0 ? unprivileged() : undefined;
 }
 
-/** initdb looks up the account's name, so the account must exist. */
 function unprivileged(): Account {
   const found = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
   if (found === null) throw new Error("run PostgreSQL as root: there is no account `nobody`");
@@ -106,7 +102,6 @@ function copied(
   return { ...rest, path: moved(bin), libraries: moved(libraries) };
 }
 
-/** Creates a data folder in `parent`; returns its path. */
 export async function newDataFolder(programs: PostgresPrograms, parent: string): Promise<string> {
   const template = path.join(cacheDir, "postgres-template", `${programs.version}-${templateForm}`);
   if (!existsSync(template)) makeTemplate(programs, template);
@@ -115,7 +110,7 @@ export async function newDataFolder(programs: PostgresPrograms, parent: string):
   return data;
 }
 
-/** Copies a data folder that no server uses; the copy belongs to the server's account. */
+/** No server may use the folder. The copy belongs to the server's account. */
 export function copyFolder(from: string, to: string, { account }: PostgresPrograms): void {
   execFileSync("cp", ["-R", from, to]);
   execFileSync("chmod", ["-R", "go-rwx", to]);
@@ -146,7 +141,6 @@ function makeTemplate(programs: PostgresPrograms, template: string): void {
       renameSync(next, template);
     } catch (error) {
       rmSync(next, { recursive: true, force: true });
-      // Another test file has created the template.
       if (!existsSync(template)) throw error;
     }
   } finally {

@@ -22,8 +22,8 @@ import { leashScript } from "./test-program.ts";
 
 export interface TestPostgresOptions {
   /**
-   * True if writes must reach the disk, as for measurements. Default: a commit reaches only the
-   * kernel, which a kill of the server does not affect.
+   * Writes must reach the disk, as for measurements. Default: a commit reaches only the kernel,
+   * which a kill of the server does not affect.
    */
   durable?: boolean;
   settings?: Readonly<Record<string, string>>;
@@ -31,7 +31,6 @@ export interface TestPostgresOptions {
 }
 
 export interface TestPostgres {
-  /** URL with user and password; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
   readonly user: string;
@@ -39,22 +38,16 @@ export interface TestPostgres {
   readonly version: string;
   readonly folder: string;
   readonly pid: number;
-  /** Sends SIGKILL to all processes of the server; waits until they have ended. */
   kill(): Promise<void>;
   /** A fast shutdown: transactions are rolled back, and the data on disk is complete. */
   stop(): Promise<void>;
-  /** Kills the server if it runs, and starts it on the same data. */
   restart(changed?: TestPostgresOptions): Promise<void>;
-  /**
-   * SIGSTOP to all processes of the server: connections stay open, and the server does not answer.
-   */
   freeze(): void;
   thaw(): void;
   /**
    * Stops the server, copies the data folder, and starts the server again. Returns the copy's path.
    */
   copyData(): Promise<string>;
-  /** Kills the server, replaces its data with a copy, and starts it. The copy can be used again. */
   restoreData(copy: string): Promise<void>;
   remove(): Promise<void>;
   log(): string;
@@ -62,7 +55,6 @@ export interface TestPostgres {
 
 const startMsMax = 30_000;
 
-/** The caller must call remove(). */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
   const folder = newFolder();
   try {
@@ -199,10 +191,7 @@ class Server {
     };
   }
 
-  /**
-   * Waits until line 8 of postmaster.pid is `ready`, which PostgreSQL writes when it has replayed
-   * the log.
-   */
+  /** PostgreSQL writes `ready` into line 8 of postmaster.pid when it has replayed the log. */
   async #untilReady(): Promise<void> {
     const file = path.join(this.#data, "postmaster.pid");
     const deadline = performance.now() + startMsMax;
@@ -248,7 +237,7 @@ class Server {
     for (const pid of [this.#pid, ...childrenOf(this.#pid)]) untilStopped(pid);
   }
 
-  /** Signals the first process first, so that it starts no other process. */
+  /** The first process is signalled first, so that it starts no other process. */
   signalAll(name: NodeJS.Signals): void {
     const children = childrenOf(this.#pid);
     for (const pid of [this.#pid, ...children]) signal(pid, name);

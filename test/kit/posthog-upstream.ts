@@ -34,10 +34,7 @@ export interface UpstreamAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * Returns the result of a request. `undefined` accepts the events of the request, and `cut` closes
- * the connection.
- */
+/** undefined accepts the events of the request, and `cut` closes the connection. */
 type Play = (
   request: UpstreamRequest,
 ) => UpstreamAnswer | "cut" | undefined | Promise<UpstreamAnswer | "cut" | undefined>;
@@ -46,10 +43,8 @@ export interface TestUpstream {
   readonly url: string;
   readonly taken: UpstreamBatch[];
   readonly requests: UpstreamRequest[];
-  /** The maximum number of concurrent requests, per key and lane and in total. */
   readonly most: { ofOne: number; ofAll: number };
   play: Play;
-  /** Keys without a configuration. */
   readonly unknownKeys: Set<string>;
   events(key?: string): UpstreamEvent[];
   /** Closes the server and refuses connections. `start` opens the same port again. */

@@ -1,4 +1,4 @@
-// The processes of this host. Reads /proc, or runs ps if there is no /proc.
+// Reads the processes of this host from /proc, or from ps if there is no /proc.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -45,7 +45,6 @@ function seen(name: string): Seen | undefined {
     if (state === "Z" || state === "X") return undefined;
     return { pid: Number(name), parent: Number(parent) };
   } catch {
-    // The process has ended since the list was read.
     return undefined;
   }
 }

@@ -40,9 +40,7 @@ interface RigOptions {
    * reconnect, and when a test checks.
    */
   watchEveryMs?: number;
-  /** Replaces the link that the publisher gets. */
   through?: (link: NatsLink) => NatsLink;
-  /** The clock of the publisher and of the deadlines. Default: the real one. */
   monotonicMs?: () => number;
 }
 
@@ -87,9 +85,7 @@ export interface Rig {
     lines: string[],
     more: { messageId: string; project?: string; withinMs?: number },
   ): Promise<Settled>;
-  /** Everything in the stream, in order. */
   stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
-  /** Checks that nothing counts as in flight, and closes the publisher. */
   close(): Promise<void>;
 }
 

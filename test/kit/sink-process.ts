@@ -12,7 +12,7 @@ import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
 import { SinkCounts, SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
 
-/** The number is so small that most batches end a segment, which then becomes files. */
+/** So small that most batches end a segment, which then becomes files. */
 const segmentBytesMax = 4_096;
 
 function say(line: string): void {

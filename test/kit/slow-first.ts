@@ -3,7 +3,6 @@
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Approximate seconds that the long files take on a machine of two cores. */
 const longFiles: Readonly<Record<string, number>> = {
   "tools/faults/scenarios.cluster": 150,
   "tools/faults/scenarios.single": 90,

@@ -14,7 +14,6 @@ export interface TestEvent {
   readonly event?: string;
   readonly distinctId: string;
   readonly receivedAtMs: number;
-  /** Default: the time of receipt. */
   readonly timeMs?: number;
   readonly kind?: string;
   readonly personProfile?: boolean;
@@ -31,13 +30,11 @@ export interface TestFrame {
   readonly messageId: string;
   readonly events: readonly TestEvent[];
   readonly schema?: string;
-  /** The text of the frame, instead of the records of its events. */
   readonly text?: string | Uint8Array;
 }
 
 const prefix = "penstock";
 
-/** Creates the missing streams of both lanes for this many partitions. */
 export async function makeStreams(connection: NatsConnection, partitions = 1): Promise<void> {
   const manager = await jetstreamManager(connection);
   for (let partition = 0; partition < partitions; partition++) {
@@ -54,7 +51,6 @@ export async function makeStreams(connection: NatsConnection, partitions = 1): P
 
 const ahead = 50;
 
-/** Stores the frames in order; returns the sequence of each. */
 export async function storeFrames(
   connection: NatsConnection,
   frames: readonly TestFrame[],

@@ -25,7 +25,6 @@ function stripped(text) {
   }
 }
 
-/** Suppresses the warning that Node prints at each start about an experimental function. */
 function withoutWarning(work) {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -36,7 +35,7 @@ function withoutWarning(work) {
   }
 }
 
-/** Writes the file atomically, because other processes may read it. */
+/** Atomic, because other processes may read the file. */
 function keep(file, source) {
   try {
     mkdirSync(strippedDir, { recursive: true });

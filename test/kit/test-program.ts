@@ -14,7 +14,6 @@ type ProgramName =
 
 export interface TestProgram {
   readonly path: string;
-  /** The folders of the libraries that were fetched with the program. */
   readonly libraries?: string;
   readonly version?: string;
   readonly versions?: Readonly<Record<string, string>>;
@@ -25,10 +24,6 @@ interface Missing {
   readonly versions?: Readonly<Record<string, string>>;
 }
 
-/**
- * Fetches the program if necessary. If it is not available, rejects with instructions for
- * installing it.
- */
 export async function testProgram(name: ProgramName): Promise<TestProgram> {
   const found = await findTestProgram(name);
   if ("why" in found) throw new Error(`find ${name}: ${found.why}`);
@@ -53,9 +48,8 @@ export async function findTestProgram(name: ProgramName): Promise<TestProgram | 
 }
 
 /**
- * The shell that ends a test's database server and removes its folder when the test process ends
- * for any reason. $1 is the folder, and the other arguments are the command. Without /proc, the
- * server's other processes end by themselves after its first process.
+ * A shell that ends a test's database server and removes its folder when the test process ends. $1
+ * is the folder, and the other arguments are the command.
  */
 export const leashScript = String.raw`
 folder=$1; shift

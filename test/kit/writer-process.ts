@@ -12,8 +12,8 @@ export interface WriterProcess {
   /** Resolves at the next line that matches. Rejects if the process ends before such a line. */
   said(wanted: RegExp): Promise<void>;
   /**
-   * Kills the process after this many further lines and this delay, or after a period without
-   * output. Returns the number of lines.
+   * Kills the process after `lines` further lines and this delay, or after a period without output.
+   * Returns the number of lines.
    */
   killedAfter(lines: number, afterMs?: number): Promise<number>;
 }
@@ -25,7 +25,7 @@ interface WriterProcessOptions {
   readonly changedBytes?: number | undefined;
 }
 
-/** A period without output of this length means that nothing is left to apply. */
+/** After a period without output of this length, nothing is left to apply. */
 const idleMs = 10_000;
 
 interface SinkProcessOptions {

@@ -308,8 +308,26 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
   [
     "a schema with a regular expression",
     'schemas: [{ event: a, version: 1, properties: { properties: { b: { pattern: "(a+)+$" } } } }]',
+    ["1:77 pattern: a pattern must begin with ^"],
+  ],
+  [
+    "a schema with a pattern that can take long",
+    'schemas: [{ event: a, version: 1, properties: { properties: { b: { pattern: "^[a-z]*[a-z]$" } } } }]',
     [
-      '1:68 the keyword "pattern" is not supported: rules have no regular expressions: use enum, minLength or maxLength',
+      "1:77 pattern: [a-z]* and [a-z] can match the same character, which can take long: use characters after [a-z]* that it does not match",
+    ],
+  ],
+  [
+    "a schema with a keyword of another type",
+    "schemas: [{ event: a, version: 1, properties: { properties: { b: { type: string, minimum: 1 } } } }]",
+    ["1:82 minimum is for number, integer, and the type is string"],
+  ],
+  [
+    "a schema that is nested too deep",
+    `schemas: [{ event: a, version: 1, properties: ${"{ items: ".repeat(6)}{}${" }".repeat(6)} }]`,
+    [
+      "1:49 items is for array, and the type is object",
+      "1:92 schemas are nested more than 5 levels deep",
     ],
   ],
   [

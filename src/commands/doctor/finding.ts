@@ -1,5 +1,4 @@
-// The result of a check. No check prints or throws, and no text contains a secret. URLs are shown
-// without users. Keys and tokens are never shown.
+// The result of a check. No check prints or throws, and no text contains a secret.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { table } from "../terminal.ts";
@@ -7,7 +6,7 @@ import { table } from "../terminal.ts";
 type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** The name of the check: one or two words, which never change. */
+  /** One or two words, which never change. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
@@ -74,13 +73,12 @@ function sentence(text: string): string {
   return text.endsWith("?") ? text : `${text}.`;
 }
 
-/** Returns the text on one line, shortened and without control characters. */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
 }
 
-/** Waits for the work. Rejects with `late` after the timeout, but does not stop the work. */
+/** Rejects with `late` after the timeout, but does not stop the work. */
 export async function inTime<T>(
   work: Promise<T>,
   timeoutMs: number,

@@ -1,5 +1,5 @@
-// `penstock effects rebuild` and `verify` build a database from the streams. `rebuild` replaces the
-// current database, while no `penstock effects` runs. `verify` compares both databases.
+// `penstock effects rebuild` builds a database from the streams and replaces the current database,
+// while no `penstock effects` runs. `verify` compares both databases.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
@@ -34,13 +34,11 @@ import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
 
 export interface RebuildCommandOptions {
-  /** URL of a new database to build, instead of replacing the current database. */
   readonly into?: string;
   readonly acceptMissing: boolean;
 }
 
 const progressEveryMs = 5_000;
-/** Maximum time in which an interrupted command waits for databases and NATS to close. */
 const closeMsMax = 500;
 const questionMs = 5_000;
 
@@ -69,8 +67,6 @@ export async function verifyEffects(
   let into: EffectsStore | undefined;
   try {
     await withoutStack("verify", async () => {
-      // Reads the database first, so that a missing database is reported before the search for
-      // NATS.
       await requireInstallation(reader, installationOf(command, place));
       folder = comparisonFolder(place, dataDir);
       const made = await storeAt({ kind: "sqlite", file: path.join(folder, "effects.sqlite") });
@@ -93,8 +89,8 @@ export async function verifyEffects(
 }
 
 /**
- * Creates a folder for the second database, next to the first database if possible, else in the
- * data folder. The folder for temporary files may be too small.
+ * Creates a folder for the second database, next to the first database if possible. The folder for
+ * temporary files may be too small.
  */
 export function comparisonFolder(place: StorePlace, dataDir: string): string {
   if (place.kind === "sqlite") {
@@ -130,7 +126,6 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
   if (!isSame) throw new CommandError("");
 }
 
-/** Builds the new database next to the file, and renames the old file at the end. */
 async function inPlaceOfFile(
   command: ConfiguredCommand,
   file: string,
@@ -146,7 +141,6 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Checks that there is a database before the lock creates a file.
     await reader.applied();
     // Held until the new database has the name. Otherwise, a standby would write to the old
     // database.
@@ -164,7 +158,6 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/** Builds the new database in a schema next to the old schema, then renames both. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },
@@ -208,12 +201,10 @@ async function intoAnother(
 
 interface Filled {
   readonly from: StorePlace;
-  /** The new database, not yet open. `fill` closes it. */
   readonly into: EffectsStore;
   readonly shown: string;
   readonly acceptMissing: boolean;
   readonly isOther?: boolean;
-  /** Called with the complete new database still open. If it is incomplete, `undone` is called. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -268,7 +259,6 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** Waits for databases and NATS to close. If the command was interrupted, waits only briefly. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -290,7 +280,6 @@ function checkedUrl(text: string): string {
   }
 }
 
-/** Omits the stack traces of errors that an operator can fix. */
 async function withoutStack(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -323,8 +312,8 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
 }
 
 /**
- * Throws a CommandError if root would write next to files of another user. That user could replace
- * a file or folder by a link to any file of the machine.
+ * If root writes next to files of another user, that user could replace a file by a link to any
+ * file.
  */
 function requireOwner(
   name: string,

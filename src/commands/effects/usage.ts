@@ -1,5 +1,5 @@
 // `penstock usage` and `penstock spikes` print usage and spikes from the effects database. This
-// usage is exact, so it is for billing. The counts of the gateways are only for monitoring.
+// usage is exact, so it is for billing.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";
@@ -14,21 +14,16 @@ import { table } from "../terminal.ts";
 import { askedStreams, readProject, requireKnown, shownTime } from "./database.ts";
 
 export interface UsageOptions {
-  /** First day, such as 2026-11-22. The range includes both days. */
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;
-  /** Whether to print the closed days as CloudEvents. */
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
-  /** Whether to export days that are over by the clock, even if events may not be applied yet. */
+  /** Exports days that are over by the clock, even if events may not be applied yet. */
   readonly unchecked: boolean;
 }
 
-/**
- * Maximum time from receiving an event to applying it. Events count on the day of their receipt.
- */
 const closingMs = 600_000;
 const daysShown = 30;
 
@@ -67,7 +62,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Prints the closed days. Reports skipped days, because a billing system imports each day once. */
+/** Reports skipped days, because a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],

@@ -37,7 +37,6 @@ interface Holder {
   readonly id: string;
   readonly pid: number;
   readonly hostname: string;
-  /** Number of heartbeats. It increases while the holder is alive. */
   readonly beats: number;
 }
 
@@ -45,7 +44,7 @@ const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000, silenceMs: 15_
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/** The lock belongs to another erasure, or may. A further change could contradict that erasure. */
+/** The lock may belong to another erasure. A further change could contradict that erasure. */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {
@@ -60,7 +59,6 @@ export class ErasureLog {
   #entries = 0;
   #beating: NodeJS.Timeout | undefined;
   #beat: Promise<void> | undefined;
-  /** Send time of the last stored heartbeat. */
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
@@ -88,18 +86,16 @@ export class ErasureLog {
     return this.#holder.id;
   }
 
-  /** Takes the lock, even from a dead erasure. Rejects with a CommandError while another runs. */
+  /** Takes the lock of a dead erasure. Rejects with a CommandError while another erasure runs. */
   async lock(say: (line: string) => void): Promise<void> {
     if (!(await this.#create())) await this.#takeOver(say);
     this.#beating = setInterval(() => {
-      // A concurrent heartbeat would use the same revision again.
       this.#beat ??= this.#beatOnce().finally(() => {
         this.#beat = undefined;
       });
     }, this.#times.beatMs);
   }
 
-  /** Throws a LostLockError if another erasure has taken the lock, or may have taken it. */
   check(): void {
     const { message } = this.#lost ?? {};
     const { silenceMs } = this.#times;
@@ -117,8 +113,8 @@ export class ErasureLog {
   }
 
   /**
-   * Records erased messages. The server stores the entry only while the lock belongs to this
-   * erasure, because after a suspension, another erasure may have the lock.
+   * The server stores the entry only while the lock belongs to this erasure. After a suspension,
+   * another erasure may have the lock.
    */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
@@ -130,7 +126,6 @@ export class ErasureLog {
         await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
         return;
       } catch (error) {
-        // Another entry was stored in between, usually a heartbeat.
         if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
       }
     }
@@ -161,14 +156,12 @@ export class ErasureLog {
     return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
   }
 
-  /** Stores the lock, or its next heartbeat. */
   async #hold(write: (value: string) => Promise<number>): Promise<void> {
     const sentMonotonicMs = performance.now();
     this.#revision = await write(this.#value());
     this.#heldMonotonicMs = sentMonotonicMs;
   }
 
-  /** Creates the lock. Returns whether the lock was free. */
   async #create(): Promise<boolean> {
     try {
       await this.#hold((value) => this.#kv.create(lockKey, value));
@@ -202,7 +195,7 @@ export class ErasureLog {
     }
   }
 
-  /** Sends a heartbeat. Never rejects. A heartbeat without a response may be stored anyway. */
+  /** Never rejects. A heartbeat without a response may be stored anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     try {

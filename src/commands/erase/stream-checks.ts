@@ -1,5 +1,5 @@
 // Checks before the first change whether messages can be erased from the streams. The checks delete
-// a message that cannot exist, and publish a message that no stream accepts. So they change nothing.
+// a message that cannot exist, and publish a message that no stream accepts.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -11,7 +11,6 @@ import { managerFor, requestTimeoutMs } from "../nats.ts";
 /** A sequence that no stream reaches, exact in JavaScript. */
 const noSequence = 2 ** 52;
 
-/** Returns the reason why no message can be erased; undefined if messages can be erased. */
 function hindranceOf(config: StreamConfig): string | undefined {
   if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
   if (config.sealed) return "it is sealed, and nats-server cannot unseal a stream";
@@ -24,7 +23,6 @@ function hindranceOf(config: StreamConfig): string | undefined {
   return undefined;
 }
 
-/** Throws a CommandError with the reason if no message of the stream can be erased. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,
@@ -55,7 +53,6 @@ export async function checkStream(
   }
 }
 
-/** Returns whether the error means that the message did not exist. */
 export function isNoMessage(error: unknown): boolean {
   return (
     isApiError(error, apiCodes.noMessageFound) ||
@@ -71,7 +68,7 @@ function reasonOf(error: unknown): string {
 /** Describes the streams that copy from erased streams. Deletions do not reach the copies. */
 export async function copiesOf(
   connection: NatsConnection,
-  names: readonly StreamName[],
+  names: readonly Pick<StreamName, "stream">[],
 ): Promise<string[]> {
   const erased = new Set(names.map(({ stream }) => stream));
   const found: string[] = [];

@@ -1,5 +1,3 @@
-// Selects the stored lines of one project whose receive time is in a range.
-
 import { Buffer } from "node:buffer";
 import { isOfManyProjects } from "../../platform/nats/names.ts";
 import { Line } from "../../records/lines.ts";
@@ -8,14 +6,11 @@ import type { WholeMessage } from "./whole-messages.ts";
 
 export interface Choice {
   readonly project: string;
-  /** The first receive time; undefined for no lower limit. */
   readonly from: string | undefined;
-  /** The end of the receive times, exclusive; undefined for no upper limit. */
   readonly to: string | undefined;
 }
 
 export interface Chosen {
-  /** The selected lines, with a line feed after each line. */
   readonly bytes: Buffer;
   readonly events: number;
   readonly unreadable: number;

@@ -32,7 +32,6 @@ export interface ExportOptions {
   /** The first receive time: a day, a time, or `now`. `to` is the end, exclusive. */
   readonly from?: string;
   readonly to?: string;
-  /** The output file; undefined for standard output. */
   readonly out?: string;
   readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
@@ -58,15 +57,13 @@ interface Export {
 
 const progressMs = 10_000;
 /**
- * Tolerated difference between the clocks of gateway and NATS. An event is stored after it was
- * received, at any later time, because a leaf may hold it during an outage.
+ * Tolerated difference between the clocks of gateway and NATS. An event may be stored long after it
+ * was received, because a leaf may hold it during an outage.
  */
 export const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
-/** Approximate size of the written pieces. */
 const pieceBytes = 65_536;
 
-/** Exports the events. Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -216,7 +213,6 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/** Writes the file under a unique temporary name, and renames it when it is complete. */
 async function write(
   lines: Readable,
   { out, force: isForced = false, compress, parquet }: Written,

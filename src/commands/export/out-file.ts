@@ -1,11 +1,8 @@
-// The output file of an export. Replaces an existing file only on request.
-
 import { accessSync, constants, lstatSync, readdirSync } from "node:fs";
 import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
-/** Matches the suffix of an export's temporary file name. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
 /** Throws a CommandError if the file cannot be created, or exists and must not be replaced. */
@@ -42,7 +39,6 @@ export async function giveName(whole: string, out: string, isForced: boolean): P
   await rename(whole, out);
 }
 
-/** Returns the temporary files of other exports to the same file, running or killed. */
 export function othersParts(out: string): string[] {
   const { dir, base } = path.parse(out);
   return namesIn(dir === "" ? "." : dir)
@@ -50,7 +46,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** Returns the names in a folder. Returns none if it is unreadable. The write reports the error. */
+/** The write reports the error of an unreadable folder. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

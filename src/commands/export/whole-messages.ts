@@ -16,14 +16,12 @@ export interface WholeMessage {
 }
 
 interface WholeOptions extends ReadOptions {
-  /** Called with the number of replacements that are missing for a reason other than age. */
   readonly missed: (messages: number) => void;
 }
 
-/** Number of messages after which missing messages are checked for erasures. */
 const messagesAtOnce = 1_000;
 
-/** Yields the messages. A replacement may follow later messages. Throws like `messagesOf`. */
+/** A replacement may follow later messages. Throws like `messagesOf`. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -31,7 +29,6 @@ export async function* wholeMessages(
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
   const manager = await managerFor(connection);
-  // The first instance is queried in stream order, the second instance at any position.
   const [ahead, anywhere] = [new ErasedMessages(manager, made), new ErasedMessages(manager, made)];
   await anywhere.learn(0);
   let [from, missed] = [1, 0];
@@ -55,8 +52,8 @@ export async function* wholeMessages(
 }
 
 /**
- * Returns whether the original, or its recorded replacement, is read instead of this copy. A killed
- * erasure may have left an unrecorded copy. Once the original is removed, this is the only copy.
+ * A killed erasure may have left an unrecorded copy. Once the original is removed, this copy is the
+ * only one.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))
@@ -71,7 +68,6 @@ interface Range extends FoundStream {
   readonly read: ReadonlySet<number>;
 }
 
-/** Yields replacements. Returns how many are missing for a reason other than age. */
 async function* replaced(
   erased: ErasedMessages,
   { name, state, from, to, read }: Range,

@@ -3,10 +3,8 @@
 import { createHash, type Hash, hash } from "node:crypto";
 import { isBlankUuidText, isUuid } from "../../platform/base/forms.ts";
 
-/** The possible digits of the variant of RFC 9562. */
 const variants = "89ab";
 
-/** Returns a uuid from the first 32 hexadecimal digits of a hash, with version and variant. */
 function uuidOfHash(hex: string): string {
   const variant = variants[Number.parseInt(hex[17]!, 16) & 0x03]!;
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
@@ -21,18 +19,18 @@ export function isUuidText(value: unknown): value is string {
   return typeof value === "string" && isUuid(value) && !isBlankUuidText(value);
 }
 
-/** Returns whether it is the nil or the max UUID, which some clients send instead of an id. */
+/** The nil and the max UUID, which some clients send instead of an id. */
 export function isBlankId(value: unknown): boolean {
   return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
 }
 
-/** Maximum bytes per call of the hash. A call takes as long as hashing some hundred bytes. */
+/** A call of the hash takes as long as hashing some hundred bytes. */
 const stagedBytes = 262_144;
 const separator = 0x0a;
 
 /**
  * The running hash over the lines of a file. It identifies the file when an import resumes, and
- * gives uuids to lines without a uuid. The uuid of a line depends on all lines before it.
+ * gives uuids to lines without a uuid.
  */
 export class LineHash {
   readonly #hash: Hash = createHash("sha256");
@@ -49,7 +47,6 @@ export class LineHash {
     this.#staged[this.#length++] = separator;
   }
 
-  /** Returns the uuid of the last added line. */
   uuid(): string {
     return uuidOfHash(this.#digest("hex"));
   }

@@ -30,10 +30,9 @@ export interface ImportOptions {
 }
 
 const stateEnding = ".penstock-import";
-/** Maximum number of lines per request: the rows of a scanner's table. */
 const linesMax = 32_768;
 
-/** Imports files. Rejects with a CommandError for a failure, or a loss without --allow-loss. */
+/** Rejects with a CommandError for a failure, or a loss without --allow-loss. */
 export async function importFiles(
   files: readonly string[],
   options: ImportOptions,
@@ -99,7 +98,6 @@ async function runOne(
   const say = (): void => {
     progress.end();
     const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
-    // After an earlier run, it is unknown whether its events are still stored.
     const [first = "", ...more] = one.isDoneBefore
       ? one.counts.earlierSummary()
       : one.counts.summary(dryRun ? "would be stored" : "stored");
@@ -109,7 +107,6 @@ async function runOne(
   try {
     await one.run();
   } catch (error) {
-    // A missing file, or a file in an unknown format, has no summary.
     if (one.hasEvents) say();
     throw error;
   }
@@ -118,10 +115,7 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/**
- * Returns the message of a stopped import. It states whether the import can resume, so that the
- * file is not removed too early.
- */
+/** States whether the import can resume, so that the file is not removed too early. */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
@@ -175,7 +169,6 @@ function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile 
   return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
 }
 
-/** Returns a function that prints messages. Prints only the first of equal consecutive messages. */
 function reportsOf(progress: Progress): (why: string | undefined) => void {
   let lastMessage = "";
   return (why) => {

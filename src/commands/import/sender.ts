@@ -10,12 +10,12 @@ import { CommandError } from "../context.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
-  /** The gateway's URL. Events are sent to `batch/` below this URL. */
+  /** Events are sent to `batch/` below this URL. */
   readonly url: URL;
+  /** The query of each request, such as `?replay=1`. Default: none. */
+  readonly query?: string;
   readonly gzip: boolean;
-  /** Time without a successful response until the import ends. */
   readonly giveUpAfterMs: number;
-  /** Timeout of one request, to the end of its response. */
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
   /** Reports the reason of a retry, and undefined after the next success. */
@@ -25,11 +25,10 @@ interface SenderOptions {
 const pauseMsMin = 200;
 const pauseMsMax = 10_000;
 /**
- * Maximum time without a byte. It is well below the two minutes for which a gateway recognizes a
- * stored request if its response was lost.
+ * Well below the two minutes for which a gateway recognizes a stored request if its response was
+ * lost.
  */
 const silentMsMax = 60_000;
-/** Default timeout of a request. It also limits servers that respond byte by byte. */
 const answerMsMaxDefault = 600_000;
 
 const gzipAsync = promisify(gzip);
@@ -45,10 +44,10 @@ export class Sender {
 
   constructor(options: SenderOptions) {
     this.#options = options;
-    const { url } = options;
+    const { url, query = "" } = options;
     const Agent = url.protocol === "https:" ? HttpsAgent : HttpAgent;
     this.#agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    this.#target = new URL("batch/", url.href.endsWith("/") ? url : `${url.href}/`);
+    this.#target = new URL(`batch/${query}`, url.href.endsWith("/") ? url : `${url.href}/`);
   }
 
   close(): void {
@@ -56,9 +55,11 @@ export class Sender {
   }
 
   /**
-   * Sends the body until the response is final. Rejects with Stopped if the import is stopped
-   * during a pause, and with a CommandError after `giveUpAfterMs`. Calls `handedOver` when the
-   * kernel has the whole body. Until then, sending needs this event loop.
+   * Sends the body until the response is final. Calls `handedOver` when the kernel has the whole
+   * body.
+   *
+   * Rejects with Stopped if the import is stopped during a pause, and with a CommandError after
+   * `giveUpAfterMs`.
    */
   async send(
     body: Buffer,
@@ -66,7 +67,7 @@ export class Sender {
     handedOver: () => void = () => {},
   ): Promise<FinalAnswer> {
     const { stop, giveUpAfterMs, trouble } = this.#options;
-    // Compresses at the fastest level, because the gateway must decompress the body.
+    // The fastest level, because the gateway must decompress the body.
     const sent = this.#options.gzip
       ? await gzipAsync(body, { level: constants.Z_BEST_SPEED })
       : body;

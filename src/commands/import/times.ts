@@ -11,13 +11,12 @@ import {
 import { numberOf } from "./json-text.ts";
 
 interface Unit {
-  /** The smallest number in this unit: a time in 1973. */
   readonly from: number;
   readonly to: number;
   readonly ms: number;
 }
 
-/** The units of numbers. A number between two units could have either unit, so it is rejected. */
+/** A number between two units could have either unit, so it is rejected. */
 const units: readonly Unit[] = [
   { from: 1e8, to: 1e10, ms: 1_000 },
   { from: 1e11, to: 1e13, ms: 1 },
@@ -39,9 +38,8 @@ function isMissing(value: unknown): boolean {
 }
 
 /**
- * Returns the first value that is a time. Numbers become ISO 8601. Without a time, returns the
- * first unreadable value, which the gateway reports, else a zero time. `timeZone` is the zone of
- * numbers and of text without a zone.
+ * Returns the first value that is a time, else the first unreadable value, which the gateway
+ * reports. Numbers become ISO 8601. `timeZone` is the zone of numbers and of text without a zone.
  */
 export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown {
   let unreadable: unknown;
@@ -58,17 +56,16 @@ export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown
   return unreadable ?? zero;
 }
 
-/** Cache time of an offset. No zone changes its offset twice in a quarter of an hour. */
+/** No zone changes its offset twice in a quarter of an hour. */
 const quarterMs = 900_000;
 const cachedMax = 10_000;
 const offsetMinutesMax = 18 * 60;
 
 export class TimeZone {
   readonly #format: Intl.DateTimeFormat;
-  /** The cached offsets, by the start of a quarter of an hour. */
   readonly #offsetsMs = new Map<number, number>();
 
-  /** `text` is a zone, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if it is unknown. */
+  /** A zone, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if it is unknown. */
   constructor(text: string) {
     const offset = /^[+-](\d\d):?(\d\d)$/.exec(text);
     if (offset !== null && Number(offset[1]) * 60 + Number(offset[2]) > offsetMinutesMax)
@@ -88,7 +85,7 @@ export class TimeZone {
     return wallMs - before;
   }
 
-  /** Returns the offset, which changes at a full hour, or a minute later as in Gaza. */
+  /** The offset changes at a full hour, or a minute later as in Gaza. */
   #offsetMs(ms: number): number {
     const quarter = Math.floor(ms / quarterMs);
     const offset = this.#cachedMs(quarter);

@@ -11,6 +11,7 @@ import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted, table } from "../terminal.ts";
 import { requireRules } from "./rules-text.ts";
 import { RulesTrial, type TrialExample } from "./rules-trial.ts";
+import type { SchemaTrialResult } from "./schema-trial.ts";
 
 interface AgainstOptions {
   readonly project: string | undefined;
@@ -20,6 +21,8 @@ interface AgainstOptions {
 }
 
 const progressMs = 10_000;
+/** Number of errors that are printed for each schema, the most frequent ones. */
+const schemaErrorsShown = 10;
 
 /** Prints what each rule would do. Reads the events of the last `ageMs`, and changes nothing. */
 export async function checkAgainst(
@@ -70,17 +73,18 @@ interface Read {
 }
 
 function jsonOf(trial: RulesTrial, { project, from }: Read): object {
-  const { events, bytes, privacy, results } = trial;
+  const { events, bytes, privacy, results, schemas } = trial;
   return {
     ...{ project, from, events, bytes, privacy },
     rules: results.map(({ name, mode, events: counts, bytes: own, examples }) => ({
       ...{ name, mode, ...counts, bytes: own, examples },
     })),
+    schemas: schemas.results.map((one) => ({ ...one, errors: Object.fromEntries(one.errors) })),
   };
 }
 
 function linesOf(trial: RulesTrial, { project, from }: Read): string[] {
-  const { events, bytes, privacy, results } = trial;
+  const { events, bytes, privacy, results, schemas } = trial;
   const rows = results.map(({ name, mode, events: counts, bytes: own }) => [
     ...[name, mode, String(counts.dropped), String(counts.quarantined)],
     ...[String(counts.changed), String(own)],
@@ -94,7 +98,24 @@ function linesOf(trial: RulesTrial, { project, from }: Read): string[] {
       ? [`privacy: would cut URLs of ${counted(privacy.changed, "event")}`]
       : []),
     ...table([["RULE", "MODE", "DROPPED", "QUARANTINED", "CHANGED", "BYTES"], ...rows]),
+    ...(schemas.results.length > 0 ? schemaLines(schemas.results) : []),
     ...(examples.length > 0 ? ["examples:", ...examples] : []),
+  ];
+}
+
+function schemaLines(results: readonly SchemaTrialResult[]): string[] {
+  const rows = results.map(({ event, version, mode, valid, invalid }) => [
+    ...[JSON.stringify(event), String(version), mode, String(valid), String(invalid)],
+  ]);
+  const errors = results.flatMap(({ event, errors: found }) =>
+    [...found]
+      .sort(([, one], [, other]) => other - one)
+      .slice(0, schemaErrorsShown)
+      .map(([error, count]) => `${JSON.stringify(event)}: ${error}: ${counted(count, "event")}`),
+  );
+  return [
+    ...table([["SCHEMA", "VERSION", "MODE", "VALID", "WRONG"], ...rows]),
+    ...(errors.length > 0 ? ["errors of schemas:", ...errors] : []),
   ];
 }
 

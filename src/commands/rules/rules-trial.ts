@@ -10,6 +10,7 @@ import { Header, Row, ScanStatus } from "../../records/table.ts";
 import { Outcome, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRules, compileRules } from "../../rules/compile.ts";
 import type { PropertyPath, Rule, RuleMode, RulesFile, Scalar } from "../../rules/rules-file.ts";
+import { SchemaTrial } from "./schema-trial.ts";
 
 type Effect = "dropped" | "quarantined" | "changed";
 
@@ -39,6 +40,7 @@ export class RulesTrial {
   readonly results: readonly RuleResult[];
   /** Events whose URLs the privacy section would cut. */
   readonly privacy = { changed: 0, bytes: 0 };
+  readonly schemas: SchemaTrial;
   events = 0;
   bytes = 0;
   readonly #file: RulesFile;
@@ -54,6 +56,7 @@ export class RulesTrial {
     const context = { version: 1, secret: randomBytes(32) };
     this.#file = file;
     this.#rules = compileRules(file, context);
+    this.schemas = new SchemaTrial(this.#rules.schemas);
     this.#ofPrivacy = compileRules({ ...file, rules: [], schemas: [] }, context);
     this.#counted = new Float64Array(file.rules.length);
     this.#hidden = hiddenBy(file.rules);
@@ -104,12 +107,15 @@ export class RulesTrial {
         if (plan === undefined) continue;
         view.row = Header.Words + row * Row.Words;
         const outcome = applier.apply(view, plan, row);
-        if (rules === this.#rules) this.#count(view, outcome);
-        else if (outcome === Outcome.Changed) {
+        if (rules === this.#rules) {
+          this.#count(view, outcome);
+          this.schemas.take(applier, outcome);
+        } else if (outcome === Outcome.Changed) {
           this.privacy.changed++;
           this.privacy.bytes += bytesOf(view);
         }
       }
+      this.schemas.finish(applier);
     }
   }
 

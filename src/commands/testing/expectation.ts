@@ -12,15 +12,12 @@ export type StoredRecord = Readonly<Record<string, unknown>>;
 export type Expected = Readonly<Record<string, unknown>>;
 
 interface Difference {
-  /** Path of the member, such as `properties.plan`. */
   readonly path: string;
   readonly expected: unknown;
-  /** Undefined if the record has no such member. */
   readonly stored: unknown;
 }
 
 interface Comparison {
-  /** Number of expected members that the record has, counted without the objects around them. */
   readonly equal: number;
   readonly differences: readonly Difference[];
 }
@@ -30,15 +27,13 @@ interface Miss {
   readonly waitedMs: number;
   readonly records: readonly StoredRecord[];
   readonly refusals: readonly ClientWarning[];
-  /** Number of requests that the gateway has answered since its start. */
   readonly requests: number;
-  /** URL of the gateway's public port. */
   readonly url: string;
 }
 
 const valueCharactersMax = 200;
 
-/** Returns why the body of a request cannot describe a record; undefined if it can. */
+/** Returns why the body of a request cannot describe a record. */
 export function expectedFault(value: unknown): string | undefined {
   if (!isObject(value)) return 'the body must be an object, such as {"event": "signed up"}';
   const fields = [...Object.keys(recordFields), "timeout_ms"];
@@ -54,7 +49,7 @@ export function matches(record: StoredRecord, expected: Expected): boolean {
   return compare(record, expected).differences.length === 0;
 }
 
-/** Returns the record with the most expected members, the latest of several; undefined if empty. */
+/** Returns the record with the most expected members, the latest of several. */
 export function nearestRecord(
   records: readonly StoredRecord[],
   expected: Expected,
@@ -68,7 +63,6 @@ export function nearestRecord(
   )[0];
 }
 
-/** Explains why no record matches, in several lines. */
 export function missText({ expected, waitedMs, records, refusals, requests, url }: Miss): string {
   const lines = [
     `no stored event matches ${shown(expected)} (waited ${waitedMs} ms)`,

@@ -15,7 +15,6 @@ interface TestingSource {
   readonly access: PortAccess;
   readonly records: StoredRecords;
   readonly clientWarnings: () => readonly ClientWarning[];
-  /** Returns the number of requests that the gateway has answered. */
   readonly requests: () => Promise<number>;
   readonly wallMs: () => number;
 }
@@ -130,7 +129,6 @@ function message(status: number, text: string): Answer {
   return { status, body: { message: text } };
 }
 
-/** Returns the JSON of the body; undefined if it is not JSON or too long. */
 async function jsonOf(request: IncomingMessage): Promise<unknown> {
   let text = "";
   for await (const chunk of request.setEncoding("utf8")) {

@@ -1,5 +1,3 @@
-// Holds the records of the streams in memory, in the order in which they arrive.
-
 import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { objectIn } from "../../platform/base/json.ts";
@@ -10,7 +8,6 @@ const pollMs = 5;
 
 export class StoredRecords {
   readonly #js: JetStreamClient;
-  /** The sequence that was read last, by the name of the stream. */
   readonly #read = new Map<string, number>();
   #records: StoredRecord[] = [];
 
@@ -19,7 +16,6 @@ export class StoredRecords {
     for (const stream of streams) this.#read.set(stream, 0);
   }
 
-  /** Returns the records since the last reset. */
   get all(): readonly StoredRecord[] {
     return this.#records;
   }
@@ -39,7 +35,6 @@ export class StoredRecords {
     }
   }
 
-  /** Discards the records that are stored now. */
   async reset(signal: AbortSignal): Promise<void> {
     await this.catchUp(signal);
     this.#records = [];

@@ -1,4 +1,4 @@
-// Checks the options of `consume`. Without these checks, a misspelt option would be ignored.
+// Without these checks, a misspelt option of `consume` would be ignored.
 
 import { isProjectId } from "../../platform/base/forms.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
@@ -23,10 +23,9 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
   windowMs: true,
 };
 
-/** Maximum delay of a Node timer, in ms. */
 export const waitMsMax = 2_147_483_647;
 
-/** Returns the options. Throws a ConsumeError that names the first invalid option. */
+/** Throws a ConsumeError that names the first invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;

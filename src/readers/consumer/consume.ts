@@ -34,9 +34,10 @@ const stopMs = 30_000;
 const stopLookMs = 20;
 
 /**
- * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid. If a retry
- * cannot help, the iteration rejects with a ConsumeError. It also rejects with any error that
- * `onNotice` throws.
+ * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid.
+ *
+ * The iteration rejects with a ConsumeError if a retry cannot help. It also rejects with an error
+ * that `onNotice` throws.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -112,7 +113,6 @@ class Consumption implements EventConsumer {
     await this.#isClosed;
   }
 
-  /** Returns the next frame that has an event. Streams are served in rotation. */
   #take(): Frame | undefined {
     const readers = [...this.#readers.values()];
     for (let nth = 0; nth < readers.length; nth++) {
@@ -189,7 +189,6 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Calls a function of the program. Returns undefined if the reader is stopped first. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
     if (signal.aborted) return undefined;
@@ -246,7 +245,6 @@ class Consumption implements EventConsumer {
     });
   }
 
-  /** Reports a notice unless it equals the previous notice. */
   #notifyOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
@@ -281,7 +279,6 @@ function printNotice(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`@penstock/consumer: ${noticeText(notice)}`);
 }
 
-/** Sends the last acknowledgements, if the server answers, and closes the connection. */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
   const flushed = connection.flush().catch(() => {});

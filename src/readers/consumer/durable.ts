@@ -21,10 +21,7 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/**
- * Maximum number of unacknowledged messages to answer. If there are more, none is answered, and all
- * arrive after their ack wait.
- */
+/** If more messages are unacknowledged, they arrive again only after their ack wait. */
 const askedBackMax = 20_000;
 
 export async function durableInfo(
@@ -58,12 +55,11 @@ export async function makeDurable(
   });
 }
 
-/** Returns the last tokens of the subjects to read. An empty array selects all subjects. */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/** Updates the settings. Throws a ConsumeError if the subjects differ or frames would be lost. */
+/** Throws a ConsumeError if the subjects differ or the consumer would lose frames. */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -96,7 +92,6 @@ export async function matchDurable(
   await manager.consumers.update(stream, durable, changed);
 }
 
-/** Returns why the consumer would silently lose frames; undefined if it would lose none. */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
     return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
@@ -112,11 +107,10 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** The consumer's number of the delivery. */
   readonly deliverySequence: number;
 }
 
-/** Returns a subject to acknowledge over any connection. The server ignores the constants. */
+/** The acknowledgement works over any connection. The server ignores the constants. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }

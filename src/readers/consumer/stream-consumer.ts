@@ -1,5 +1,5 @@
 // Reads a stream in order through its durable consumer. After each interruption, checks whether the
-// stream is still the same, and reports a change.
+// stream is still the same.
 
 import {
   type ConsumerMessages,
@@ -21,7 +21,6 @@ interface StreamConsumerOptions extends DurableOptions {
   readonly processingTimeoutMs: number;
   readonly bytesMax: () => number;
   readonly deferred: DeferredAcks;
-  /** Returns whether the program waits for a frame of any stream. */
   readonly isAwaited: () => boolean;
   readonly notify: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
@@ -30,7 +29,6 @@ interface StreamConsumerOptions extends DurableOptions {
 
 export interface TakenFrame {
   readonly held: HeldFrame;
-  /** Whether the frame replaces an acknowledged frame after an erasure. */
   readonly isRepeat: boolean;
   readonly ack: () => void;
   readonly nak: () => void;
@@ -53,7 +51,6 @@ export class StreamConsumer {
   readonly #position: ConsumerPosition;
   #link: Link | undefined;
   readonly #hand = new HeldFrames();
-  /** Frames to deliver, in the order of `byPosition`. */
   #ready: HeldFrame[] = [];
   #interrupt: (error: Error) => void = () => {};
   #wake: () => void = () => {};
@@ -96,8 +93,8 @@ export class StreamConsumer {
   take(): TakenFrame | undefined {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
-    // A program may collect frames before it acknowledges any frame, so the last ready frame
-    // triggers a request.
+    // A program may collect frames before it acknowledges any, so the last ready frame triggers a
+    // request.
     if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
@@ -112,7 +109,7 @@ export class StreamConsumer {
     };
   }
 
-  /** Checks the stream and the consumer. Call this regularly: both may change without a message. */
+  /** Must be called regularly, because the stream and the consumer may change without a message. */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -133,7 +130,7 @@ export class StreamConsumer {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);
   }
 
-  /** Ends the reading. Delivered frames can still be acknowledged. */
+  /** Delivered frames can still be acknowledged. */
   close(): void {
     this.#ended.abort();
     this.#ready = [];
@@ -174,7 +171,6 @@ export class StreamConsumer {
     }
   }
 
-  /** Waits for space. Returns the number of messages to request. */
   async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
@@ -188,7 +184,6 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** Returns how many more messages may be held. Below 1 means none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -237,7 +232,6 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** Stops waiting for missing messages when the server no longer has them. */
   async #awaitMissing(link: Link, signal: AbortSignal): Promise<void> {
     const hand = this.#hand;
     while (!hand.isComplete && !signal.aborted) {
@@ -251,7 +245,6 @@ export class StreamConsumer {
 
   #ack(held: HeldFrame): void {
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    // The program has finished with the frame, even if the acknowledgement is deferred.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
     this.#wake();
@@ -271,7 +264,9 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /** If deferred frames use all space and the program waits, delivers them again with all events. */
+  /**
+   * If deferred frames use all space and the program waits, delivers them again with all events.
+   */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;

@@ -56,6 +56,8 @@ export interface StoredEvent {
   readonly replaced?: Readonly<Record<string, unknown>>;
   /** The version of the project's rules, if they changed the event or its `ip`. */
   readonly rules?: number;
+  /** The `version` of the event's schema, whether the event is `ok`, and its `errors` if not. */
+  readonly schema?: Readonly<Record<string, unknown>>;
 }
 
 export type EventKind =
@@ -77,7 +79,6 @@ export interface Frame {
   readonly storedAt: Date;
   /** Events of the selected projects, without duplicates. There is at least one event. */
   readonly events: readonly StoredEvent[];
-  /** Stored JSON texts of the events, in the order of `events`. */
   readonly lines: readonly string[];
   /** Number of events that were skipped because they had been delivered before. */
   readonly duplicates: number;
@@ -86,9 +87,10 @@ export interface Frame {
   /** W3C trace context of the message, not validated; undefined if no request in it was sampled. */
   readonly traceparent: string | undefined;
   /**
-   * Acknowledges all events of the frame. If events were skipped as duplicates of an unacknowledged
-   * frame, takes effect only when that frame is acknowledged. Until then, this frame may be
-   * delivered again, with the skipped events.
+   * Acknowledges all events of the frame.
+   *
+   * If events were skipped as duplicates, the acknowledgement waits for the frame with the
+   * originals. Until then, this frame may be delivered again, with the skipped events.
    */
   ack(): void;
   /** Delivers this frame and all later unacknowledged frames of its stream again, in order. */

@@ -47,13 +47,11 @@ export interface LinePlace {
   readonly line: number;
 }
 
-/** When a value was written. */
 export interface Stamp {
-  /** The event's time, limited to its `received_at`. */
   readonly timeMs: number;
   /**
-   * The position of the event's line, as text that sorts by lane (live after historical), epoch,
-   * partition, sequence and line. Orders stamps with equal times.
+   * The position of the event's line, as text that sorts by lane, epoch, partition, sequence and
+   * line. Orders stamps with equal times.
    */
   readonly rank: string;
 }
@@ -82,7 +80,6 @@ export interface Rejection {
   readonly detail: string;
 }
 
-/** The effect of an event, except its usage count. */
 export interface EventEffect {
   readonly projectId: string;
   readonly stamp: Stamp;
@@ -108,8 +105,9 @@ export interface EventEffect {
 
 /**
  * The last writes of a property: the newest `$set` (JSON text) or `$unset` (null), and the oldest
- * `$set_once`. The value of `once` is visible if there is no `write`, or if `write` is an older
- * `$unset`. Merging two states is a join, so the order of writes is irrelevant.
+ * `$set_once`.
+ *
+ * The value of `once` is visible if there is no `write`, or if `write` is an older `$unset`.
  */
 export interface PropertyState {
   readonly write: { readonly stamp: Stamp; readonly json: string | null } | undefined;
@@ -118,23 +116,19 @@ export interface PropertyState {
 
 export type Properties = ReadonlyMap<string, PropertyState>;
 
-/** The two text columns of properties. A store must return them unchanged. */
 export interface PropertyColumns {
-  /** The values for queries, such as `{"plan":"pro"}`. */
   readonly json: string;
-  /** The stamps and the hidden values. Empty if there are no properties. */
   readonly state: string;
 }
 
 /**
- * The row of a distinct id. The row holds the person, or points to another id of the same person
- * (`mergedInto`). A pointer leads to the row with the person, directly or through other rows.
+ * The row of a distinct id. It holds the person, or points to another id of the same person
+ * (`mergedInto`).
  */
 export interface MemberRow {
   readonly projectId: string;
   readonly distinctId: string;
   readonly uuid: string;
-  /** The oldest stamp of the events with this distinct id. */
   readonly first: Stamp;
   readonly mergedInto: string | undefined;
   readonly person: PersonState | undefined;
@@ -185,8 +179,8 @@ export interface GroupRow {
 }
 
 /**
- * Records that a distinct id was seen with a group. The group need not exist. The store retains the
- * earliest `firstSeenAtMs`.
+ * A distinct id that was seen with a group, which need not exist. The store retains the earliest
+ * `firstSeenAtMs`.
  */
 export interface GroupMemberRow {
   readonly projectId: string;
@@ -201,7 +195,7 @@ export interface RejectedRow extends Rejection {
   readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
-  /** The event's `received_at`. If it is unreadable, the time at which the frame was stored. */
+  /** The event's `received_at`, or the storage time of the frame if `received_at` is unreadable. */
   readonly atMs: number;
 }
 
@@ -215,7 +209,6 @@ export interface UsageDelta {
   readonly duplicates: number;
 }
 
-/** A HyperLogLog sketch of the distinct ids that were active on a day. */
 export interface ActiveIdsRow {
   readonly projectId: string;
   readonly day: string;
@@ -236,15 +229,14 @@ export interface SpikeRow {
 }
 
 /**
- * Total size of the large properties of a project. The properties of a person or group are large if
- * they have over 64 KiB.
+ * Total size of the large properties of a project. Properties are large if a person or group has
+ * over 64 KiB.
  */
 export interface LargePropertiesRow {
   readonly projectId: string;
   readonly bytes: number;
 }
 
-/** The state of spike detection, as opaque JSON text. */
 export interface ActivityRow {
   readonly projectId: string;
   readonly state: string;
@@ -277,13 +269,12 @@ export interface Position {
   readonly partition: number;
   readonly epoch: number;
   readonly created: string;
-  /** The last applied frame, or 0. */
   readonly sequence: number;
   /** The latest applied frames, at most 1,000. The newest is last. */
   readonly trail: readonly TrailEntry[];
   /**
-   * The first frame of each generation of duplicate detection. After a restart, the stream is read
-   * again from the first of these frames.
+   * The first frame of each generation of duplicate detection. A restart reads the stream again
+   * from the first of them.
    */
   readonly duplicatesFrom: readonly [previous: number, current: number];
   /** The newest `recordMs` of a line. It serves as the current time. */
@@ -298,10 +289,9 @@ export interface Commit {
   readonly after: number;
   /** Number of this commit, random and positive. Erasures have negative numbers. */
   readonly number: number;
-  /** Whether more parts of this transaction follow. It is split if memory may not hold it. */
+  /** More parts of this transaction follow. */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** Numbers of applied frames. They are not stored, but counted in metrics. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
   /** Links to store, unless a stored link has the same ids, kind and outcome. */

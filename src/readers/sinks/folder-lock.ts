@@ -1,5 +1,5 @@
-// Locks a folder. Names the holder in a file next to the lock, for an operator who waits for a
-// frozen process.
+// Locks a folder. A file next to the lock names the holder, for an operator who waits for a frozen
+// process.
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -7,7 +7,7 @@ import path from "node:path";
 import { type FileLock, takeFileLock } from "../../platform/base/files.ts";
 import { StandbyError } from "./sink-target.ts";
 
-/** Locks the folder. If it is locked, throws a StandbyError with `busy` and the holder. */
+/** If the folder is locked, throws a StandbyError with `busy` and the holder. */
 export function lockFolder(folder: string, pid: number, busy: string): FileLock {
   const lock = takeFileLock(path.join(folder, "lock"));
   const holder = path.join(folder, "holder.json");

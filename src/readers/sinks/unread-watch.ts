@@ -1,5 +1,5 @@
-// Queries NATS for the unread part of each stream, and computes when its oldest message leaves the
-// stream. Works even if the streams are not read.
+// Computes when the oldest unread message of each stream leaves the stream. Works even if the
+// streams are not read.
 
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,13 +10,10 @@ import type { SinkPosition } from "./sink-target.ts";
 
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
-  /** Last sequence; undefined, like the fields below, if NATS does not respond. */
+  /** undefined, like the fields below, if NATS does not respond. */
   readonly lastSequence: number | undefined;
-  /** Age of the oldest unwritten frame, or 0. */
   readonly lagSeconds: number | undefined;
-  /** Time until the oldest unwritten frame leaves the stream; Infinity if none will. */
   readonly expirySeconds: number | undefined;
-  /** Time for which frames stay in the stream; Infinity if there is no limit. */
   readonly retentionSeconds: number | undefined;
 }
 
@@ -40,13 +37,12 @@ export class UnreadWatch {
   readonly #written: () => readonly SinkPosition[];
   readonly #asked = new Map<string, Asked>();
 
-  /** `written` returns the positions of the target. */
   constructor(connection: NatsConnection, written: () => readonly SinkPosition[]) {
     this.#connection = connection;
     this.#written = written;
   }
 
-  /** Queries until the signal aborts. Never rejects. After a failure, the state is unknown. */
+  /** Never rejects. After a failed query, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {
@@ -123,7 +119,6 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // Unread messages were stored after the last written message.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
   const byAgeMs = storedAtMs + ageMsMax - nowMs;

@@ -11,13 +11,9 @@ import { findStreams, storedStream } from "./stored-stream.ts";
 import { type ReadingOptions, type StreamItem, StreamReader } from "./stream-reader.ts";
 
 export interface EventStreamsOptions extends ReadingOptions {
-  /** First part of the stream names. */
   readonly prefix: string;
-  /** Positions by the name of the stream. */
   readonly positions: ReadonlyMap<string, ReadPosition>;
-  /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Lanes to read. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
 }
 
@@ -51,7 +47,6 @@ export class EventStreams {
     return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
-  /** Why no stream is read; undefined if the streams have been listed. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -64,17 +59,14 @@ export class EventStreams {
     return this.readers.some(({ isReady }) => isReady);
   }
 
-  /** Whether a stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     return this.readers.some(({ isFarBehind }) => isFarBehind);
   }
 
-  /** Waits until there is an item to take or the streams are closed. */
   async ready(): Promise<void> {
     while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
   }
 
-  /** Returns the next items of each lane, up to the limits. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
     const of = (lane: Lane) => ready.filter(({ name }) => name.lane === lane);

@@ -11,7 +11,6 @@ export interface StoredFrame {
   readonly projectId: string | undefined;
   readonly messageId: string;
   readonly storedAtMs: number;
-  /** Lines of the frame, as NDJSON. */
   readonly data: Uint8Array;
 }
 
@@ -34,17 +33,15 @@ export function unknownSchema(headers: Headers | undefined): string | undefined 
   return `the schema "${storedText(found.slice(0, 40))}", but this version reads only ${schemaKnown}: use a newer Penstock`;
 }
 
-// If a message has no id, its timestamp identifies it, so both formats must give the same
-// millisecond. A double cannot hold nanoseconds, and rounding could give the next millisecond.
+// If a message has no id, its timestamp identifies it. So both formats must give the same
+// millisecond.
 
 const nanosDigits = 6;
 
-/** Converts nanoseconds to milliseconds. `nanos` are digits, as in an acknowledgement subject. */
 export function msOfNanos(nanos: string): number {
   return Number(nanos.slice(0, -nanosDigits));
 }
 
-/** Converts a time in RFC 3339, with up to nine fractional digits, to milliseconds since 1970. */
 export function msOfTime(time: string): number {
   return Date.parse(time.replace(/(\.\d{3})\d+/, "$1"));
 }

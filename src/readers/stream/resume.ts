@@ -1,29 +1,27 @@
 // Decides where the reading of a stream continues, and reports how the stream has changed. The
-// trail lists the latest messages that were read. Only their ids identify them, because sequences
-// are reused, and a clock may be wrong. If the trail does not decide, the reader stops.
+// trail identifies messages by their ids, because sequences are reused and clocks may be wrong. If
+// the trail does not decide, the reader stops.
 
 import { msOfTime } from "./frame.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
 
 export interface TrailEntry {
   readonly sequence: number;
-  /** `Nats-Msg-Id` of the frame, or "" (see `Trail`). */
   readonly messageId: string;
-  /** Time when the server stored the message, by the server's clock. */
   readonly storedAtMs: number;
 }
 
 /**
- * The latest messages that were read, oldest first. A last entry without an id is not a message. It
- * means that losses up to its sequence were reported.
+ * The latest messages that were read, oldest first. A last entry without an id marks the sequence
+ * up to which losses were reported.
  */
 export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
 /**
- * Returns the trail with the message. May change the given trail. Ignores a message that is not
- * after the last entry, because it replaces an erased message that has left the stream.
+ * Returns the trail with the message, and may change the given trail. Ignores a replacement of an
+ * erased message, which is not after the last entry.
  */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
@@ -77,45 +75,34 @@ export interface Incident {
 export interface Resume {
   readonly position: StreamPosition;
   readonly incidents: readonly Incident[];
-  /** Why reading stops; undefined if it continues. */
   readonly fault: string | undefined;
 }
 
-/** A comparison of the trail with the stream's messages of the same sequences. */
 interface Comparison {
-  /** Index of the newest equal message; -1 if all differ, undefined if no sequence exists. */
   readonly at: number | undefined;
-  /** Index of the newest message whose sequence the stream has, or -1. */
   readonly newest: number;
 }
 
 interface Uncertainty {
-  /** Number of messages in the stream that may have been read. */
   readonly held: number;
-  /** Number of messages that have left the stream since it began. */
   readonly gone: number;
   /** Whether all messages of the stream are newer than the trail, if the clocks are right. */
   readonly isNewer: boolean;
-  /** Whether the stream is older than the trail's newest message, as another stream or a copy. */
   readonly predatesTrail: boolean;
   /**
-   * Sequence of the last message that may have been read and is not newer than the trail; 0 if
+   * Sequence of the last message that may have been read and is not newer than the trail. 0 if
    * there is none, or if `isNewer`.
    */
   readonly olderTo: number;
 }
 
 export interface ReaderWords {
-  /** Clause that names the command with which reading continues. */
   readonly action: string;
-  /** Clause that states what the target still has of messages that the stream has lost. */
   readonly stays: string;
-  /** Clause that states what happens to messages up to `olderTo`, which may have been read. */
   readonly reread: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
-  /** Whether to continue if messages were, or may have been, removed before they were read. */
   readonly acceptExpired: boolean;
   /** Sequence of the first erased message that has left the stream but has a replacement. */
   readonly replacementsFrom?: number;
@@ -245,9 +232,8 @@ function uncertain(
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
-    // A `copy_accepted` incident informs a later start which messages are already counted. A
-    // `place_unknown` incident must not have this effect, because another stream may get the same
-    // epoch.
+    // Only a `copy_accepted` incident marks messages as already counted. Another stream may get the
+    // epoch of a `place_unknown` incident.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
@@ -296,13 +282,12 @@ function checkExpired(
   };
 }
 
-/** Finds the trail's newest message that the stream has. In a copy, all later messages differ. */
+/** In a copy, all messages after the newest equal message differ. */
 async function compare(
   trail: Trail,
   stream: AskedStream,
   { firstSequence, lastSequence }: StreamState,
 ): Promise<Comparison> {
-  /** Finds an entry whose sequence the stream has, from index `from` down to `floor + 1`. */
   const look = async (from: number, floor: number): Promise<Look | undefined> => {
     for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
       const message = await stream.message(trail[at]!.sequence);
@@ -336,13 +321,9 @@ const noUncertainty: Uncertainty = {
   predatesTrail: false,
   olderTo: 0,
 };
-/** Maximum difference of the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
-/**
- * Determines what is uncertain. The copy diverged before the trail begins, so only messages before
- * the trail may be equal.
- */
+/** The copy diverged before the trail begins, so only messages before the trail may be equal. */
 async function uncertaintyOf(
   trail: Trail,
   stream: AskedStream,
@@ -362,7 +343,6 @@ async function uncertaintyOf(
   };
 }
 
-/** Returns the sequence of the range's last message that was stored at `ms` or earlier, or 0. */
 async function olderTo(
   ms: number,
   stream: AskedStream,

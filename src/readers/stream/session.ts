@@ -1,6 +1,5 @@
-// The main loop of effects and sinks. It opens the target, reads from the target's positions, and
-// builds one batch while the previous batches are written. After any failure, everything in memory
-// is dropped, and the next session starts from the target's positions. JetStream is the journal.
+// The main loop of effects and sinks. Builds one batch while the previous batches are written.
+// After a failure, drops everything in memory and continues from the target's positions.
 
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { TooSlowError } from "../../platform/base/store-error.ts";
@@ -19,7 +18,6 @@ interface SessionTarget {
 
 export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
-  /** The limit of a batch. It is adapted after each batch and each failed session. */
   readonly limit: BatchLimit;
   readonly pauseMsMax: number;
 }
@@ -31,11 +29,9 @@ const foreverMs = 2 ** 31 - 1;
 export class Session {
   readonly #options: SessionOptions;
   readonly #ended = new AbortController();
-  /** Aborts when closing begins. */
   readonly signal: AbortSignal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
-  /** Running writes and a failed write, oldest first. */
   #writes: Promise<void>[] = [];
   #commits = 0;
 
@@ -68,7 +64,6 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs sessions until `close`. Rejects if the target allows no further session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
@@ -86,7 +81,7 @@ export class Session {
     over.abort();
   }
 
-  /** Tracks the write of a batch. If the write fails, the session ends. */
+  /** If the write fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -100,12 +95,10 @@ export class Session {
     );
   }
 
-  /** Waits until fewer than `writesMax` writes are running. Rejects if a write has failed. */
   async room(writesMax: number): Promise<void> {
     while (this.#writes.length >= writesMax) await this.#writes[0];
   }
 
-  /** Returns a promise that rejects when a running write fails, and never resolves. */
   failed(): Promise<never> {
     return Promise.all(this.#writes).then(() => new Promise<never>(() => {}));
   }
@@ -144,7 +137,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A failed write has caused any later error, so its own error is reported.
+      // A failed write causes later errors, so its own error is reported.
       await Promise.all(this.#writes);
     }
   }
@@ -165,8 +158,8 @@ const patience = 16;
 const failuresMin = 2;
 
 /**
- * Adapts the number of events of a transaction. A transaction that is too slow or fails repeatedly
- * would be retried forever, so the limit is halved. The limit is doubled after 16 successes.
+ * Adapts the number of events of a transaction. A slow or failing transaction halves the limit,
+ * because it would otherwise be retried forever. 16 successes double the limit.
  */
 export class BatchLimit {
   readonly #most: number;
@@ -181,8 +174,8 @@ export class BatchLimit {
   }
 
   /**
-   * Runs a write. If the write rejects with a TooSlowError, halves the limit, and adds this to the
-   * error. `what` names the transactions.
+   * If the write rejects with a TooSlowError, halves the limit, and adds this to the error. `what`
+   * names the transactions.
    */
   async within<Result>(
     events: number,
@@ -208,7 +201,6 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Records a failed session. The session counts only if it began a transaction. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

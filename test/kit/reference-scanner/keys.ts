@@ -5,9 +5,7 @@ import type { JsonNode } from "./parse.ts";
 
 const nothing: ReadonlySet<TokenType> = new Set([TokenType.Null, TokenType.EmptyString]);
 
-/**
- * The members by their names, with escapes resolved. If a name is repeated, the last member counts.
- */
+/** With escapes resolved. If a name is repeated, the last member counts. */
 export function membersByName(node: JsonNode): Map<string, JsonNode> {
   return new Map(
     node.children.map(({ key, node: value }) => [JSON.parse(`"${key}"`) as string, value]),

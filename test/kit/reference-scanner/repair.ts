@@ -16,10 +16,6 @@ interface Piece {
   readonly kind: PieceKind;
   readonly length: number;
   readonly text: Buffer;
-  /**
-   * Returns whether the repair records the offset. It records the first replacement of each kind
-   * after each `{`.
-   */
   readonly isNoted: boolean;
 }
 
@@ -27,7 +23,6 @@ const replacement = Buffer.from("\ufffd");
 const shortReplacement = Buffer.from("?");
 const nullWord = Buffer.from("null");
 const surrogatePair = /^\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
-/** Matches complete strings, and the words and braces outside of strings, in Latin-1. */
 const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity|\{/g;
 
 /** A malformed piece is the longest prefix that some continuation would make well-formed. */
@@ -103,7 +98,7 @@ export function measureRepair(header: Uint32Array, body: Buffer): void {
   header[Header.RepairedBytes] = pieces.reduce((bytes, { text }) => bytes + text.length, 0);
 }
 
-/** Like `measureRepair`, for a text that is UTF-8, but JSON only up to the offset `fault`. */
+/** The text is UTF-8, but JSON only up to the offset `fault`. */
 export function measureNumbers(header: Uint32Array, body: Buffer, fault: number): void {
   if (!/^(?:NaN|Infinity)/.test(body.toString("latin1", fault, fault + 8))) return;
   const repaired = Buffer.concat(piecesOf(body).map(({ text }) => text));

@@ -59,10 +59,7 @@ function hasEscapedKey(node: JsonNode): boolean {
   return escapedKeys(node) > 0;
 }
 
-/**
- * The last member of each key, as in JSON.parse. Keys are compared as written, so a key with
- * escapes is a different name. Only `fieldIn`, which finds the uuid, resolves escapes.
- */
+/** As in JSON.parse. Keys are compared as written, so a key with escapes is a different name. */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
 }
@@ -98,10 +95,7 @@ function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
   return low < offsets.length && offsets[low]! < node.end;
 }
 
-/**
- * The distinct id of the item or of its properties: `$distinct_id` if it exists and `distinct_id`
- * is absent or null.
- */
+/** `$distinct_id` counts if `distinct_id` is absent or null. */
 function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
   const id = members.get("distinct_id");
   return id === undefined || id.type === TokenType.Null ? (members.get("$distinct_id") ?? id) : id;
@@ -163,10 +157,6 @@ function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
   );
 }
 
-/**
- * Fills in the row and the extra of an item. `depth`: the number of objects and arrays around the
- * item.
- */
 export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth: number): void {
   const { row, extra } = words;
   row.fill(0);

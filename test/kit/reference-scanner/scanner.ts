@@ -32,10 +32,6 @@ function put(header: Uint32Array, word: number, value: JsonNode | undefined): vo
   if (value !== undefined) header.set([value.type, value.start, value.end], word);
 }
 
-/**
- * Fills the header and returns the items: the elements of the batch or of the array, or the root if
- * it is one event.
- */
 function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   header[Header.RootType] = root.type;
   if (root.type === TokenType.Array) {
@@ -198,7 +194,7 @@ class ReferenceScanner implements BackgroundScanner {
       fillItem(words, node, this.#tree!, this.#depth);
     }
     this.#delivered += count;
-    // Holds the tree of a large body only while some of its rows are still missing.
+    // The tree of a large body is held only while some of its rows are still missing.
     if (this.#delivered === this.#itemsEnd) {
       this.#items = [];
       this.#tree = undefined;

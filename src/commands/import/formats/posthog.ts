@@ -29,8 +29,7 @@ export const penstock: Format = {
 
 /**
  * A row of the events model (https://posthog.com/docs/cdp/batch-exports/s3#events-model). Parquet
- * converted to JSON has `properties` as text. `person_id` and `person_properties` are derived from
- * all events.
+ * converted to JSON has `properties` as text.
  */
 export const posthogBatchExport: Format = {
   name: "posthog-batch-export",
@@ -108,7 +107,6 @@ function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion
     $set_once: fieldOf("$set_once", line["$set_once"], conversion),
     $unset,
   };
-  // The gateway reports a field of a wrong type.
   return { event: sent as ConvertedEvent["event"], uuid };
 }
 
@@ -116,7 +114,6 @@ function fieldOf(name: string, value: unknown, conversion: Conversion): unknown 
   return typeof value === "string" ? objectIn(name, value, conversion) : value;
 }
 
-/** Properties that the gateway reads as objects. */
 const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
 
 function propertiesOf(value: unknown, conversion: Conversion): unknown {
@@ -132,8 +129,8 @@ function propertiesOf(value: unknown, conversion: Conversion): unknown {
 }
 
 /**
- * Moves the clicked elements into the properties, where PostHog's clients send them
- * (`$elements_chain` since posthog-js 1.91, `$elements` before).
+ * PostHog's clients send the clicked elements as properties: `$elements_chain` since posthog-js
+ * 1.91, `$elements` before.
  */
 function withElements(
   converted: ConvertedEvent,

@@ -31,7 +31,6 @@ export const segment: Format = {
       const type = JSON.stringify(line["type"]) ?? "none";
       return { skipped: "unknown_call", detail: `unknown type of call: ${type}` };
     }
-    // Segment deduplicates by messageId.
     const messageId = eventIdOf(line["messageId"]);
     const timestamp = timeOf(timeNames.map((name) => line[name]));
     const { $set, ...event } = converted;
@@ -49,8 +48,8 @@ export const segment: Format = {
 };
 
 /**
- * Names of the time, best first. Segment's `timestamp` is `originalTimestamp`, corrected by the
- * error of the client's clock. RudderStack writes the names in snake case.
+ * Best first. Segment's `timestamp` is `originalTimestamp`, corrected by the error of the client's
+ * clock.
  */
 const timeNames = [
   ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
@@ -107,8 +106,7 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
 }
 
 /**
- * Converts an alias call. The main id of the person is the alias in `$create_alias`. The event
- * belongs to the previous id.
+ * The main id of the person is the alias in `$create_alias`. The event belongs to the previous id.
  */
 function aliased(
   { userId, anonymousId }: Ids,
@@ -148,8 +146,8 @@ function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
 }
 
 /**
- * Converts an identify call. Without a user id, the call describes a visitor and links nothing.
- * With both ids, the visitor becomes the user, as in posthog-js.
+ * Without a user id, the call describes a visitor and links nothing. With both ids, the visitor
+ * becomes the user, as in posthog-js.
  */
 function identified(
   { userId, anonymousId }: Ids,

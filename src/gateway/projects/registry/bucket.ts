@@ -20,14 +20,12 @@ import { parseQuota, quotaValue } from "../quota/quota.ts";
 /** `projects` has an entry per project, `rules` the versions of their rules. */
 type BucketKind = "projects" | "rules";
 
-/** Where a bucket is. Each subject prefix has its own buckets. */
 export interface BucketPlace {
   readonly prefix: string;
   /** Default: `projects`. */
   readonly kind?: BucketKind | undefined;
-  /** Minimum number of replicas. A gateway raises a bucket with fewer replicas. */
   readonly replicas: number;
-  /** The JetStream domain of the hub. Only on a leaf node, whose bucket is a mirror. */
+  /** Set only on a leaf node, whose bucket is a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -70,7 +68,6 @@ function replicasError(error: unknown, place: BucketPlace): unknown {
   });
 }
 
-/** Opens the bucket, or returns undefined if it does not exist. Rejects like `openBucket`. */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
@@ -79,7 +76,6 @@ export async function openExistingBucket(
   const name = bucketName(prefix, kind);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
   if (hubDomain !== undefined) await requireFilled(connection, { ...place, hubDomain });
-  // `open` does not create a bucket that has just vanished.
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
@@ -95,7 +91,6 @@ export async function entrySubjects(
   return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
-/** Raises the replicas, because the bucket's creator may have had a lower setting. */
 export async function raiseReplicas(
   connection: NatsConnection,
   { config, replicas, log }: { config: StreamConfig; replicas: number; log: Pick<Log, "warn"> },
@@ -129,7 +124,6 @@ type ParsedProject =
   | { readonly ok: true; readonly project: Project }
   | {
       readonly ok: false;
-      /** The error in the value. Does not show the value. */
       readonly fault: string;
       /** Whether the entry's keys belong to no project (401). Else the keys may be valid (503). */
       readonly isUnowned: boolean;
@@ -180,7 +174,7 @@ export function projectValue({ id, name, keys, enabled, quota, rulesVersion }: P
   });
 }
 
-/** Replaces fields of the value. All other fields stay, including those of newer versions. */
+/** Other fields stay, including those of newer versions. */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
   const { quota, rulesVersion, ...others } = changed;
@@ -204,7 +198,7 @@ export class UnknownProjectError extends ProjectError {
   }
 }
 
-/** Prefixes of PostHog's secret keys. Clients publish a project's key, so it must not be secret. */
+/** Clients publish a project's key, so it must not be one of PostHog's secret keys. */
 const secretKinds = [
   ["phx_", "a personal key"],
   ["phs_", "a secret key"],
@@ -248,7 +242,6 @@ export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
-/** Checks that the bucket mirrors the hub's bucket and has caught up with it once. */
 async function requireFilled(
   connection: NatsConnection,
   place: BucketPlace & { readonly hubDomain: string },
@@ -294,9 +287,7 @@ async function lastSequenceAtHub(
 }
 
 export interface BucketState {
-  /** Creation time of the stream, which distinguishes buckets of the same name. */
   readonly created: string;
-  /** The sequence of the newest entry, even if the entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
@@ -304,14 +295,12 @@ export interface BucketState {
 
 export interface BucketReader {
   readonly name: string;
-  /** Returns the state; undefined without a bucket. Rejects if the leader does not answer. */
+  /** Returns undefined without a bucket. Rejects if the leader does not answer. */
   state(): Promise<BucketState | undefined>;
-  /** Returns the leader's first entry at or after the sequence, or undefined. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 
 export interface BucketEntry {
-  /** A project's id, or the key of a mark. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
@@ -352,7 +341,6 @@ export async function bucketReader(
 }
 
 export interface WholeReading {
-  /** The sequence up to which the reading is complete. It has no later entry. */
   readonly lastSequence: number;
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }
@@ -372,7 +360,7 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
-    // Entries can be removed permanently. So even if a reading ends below the last sequence, it is
+    // Entries can be removed permanently. So a reading that ends below the last sequence is
     // complete if the leader has no later entry.
     const isWhole =
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;

@@ -1,5 +1,3 @@
-// The answer of `/status`, as other processes read it.
-
 import { objectIn } from "../../../platform/base/json.ts";
 import { totalLag } from "../streams/lag.ts";
 

@@ -1,11 +1,10 @@
-// Parses the parameters of a request. Rejects unknown parameters, because an ignored misspelt
-// filter would return wrong results.
+// Parses the parameters of a request. Rejects unknown parameters, because a misspelt filter would
+// return wrong results.
 
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
 import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
 import { accessProblems } from "../../../platform/base/port-access.ts";
 
-/** The parsers of a path's parameters. The text of their Errors follows `<name>: `. */
 export type Readers = Readonly<Record<string, (text: string) => unknown>>;
 
 export type Read<R extends Readers> = {
@@ -44,7 +43,7 @@ export function someText(text: string): string {
 }
 
 export function cursor(text: string): string {
-  // No key of a row contains U+0000, and PostgreSQL reports an error for it.
+  // PostgreSQL cannot compare with a text that contains U+0000.
   if (text === "" || text.length > cursorLengthMax || text.includes("\0"))
     throw new Error("must be the `next` of the previous page");
   return text;
@@ -93,7 +92,6 @@ interface ProblemRow {
   readonly title: string;
 }
 
-/** The closed table of errors of the effects' HTTP port, as problem details (RFC 9457). */
 export const problemTable = {
   invalid_parameter: { status: 400, title: "Invalid parameter" },
   ...accessProblems,
@@ -107,7 +105,6 @@ export const problemTable = {
 
 export type ProblemCode = keyof typeof problemTable;
 
-/** An expected failure. The client receives `detail`. */
 export interface ReadProblem {
   readonly code: ProblemCode;
   readonly detail: string;

@@ -1,5 +1,4 @@
-// The read-only paths below /projects/<project>: parameters, queries and JSON. The server adds
-// `as_of` to the answer.
+// The read-only paths below /projects/<project>. The server adds `as_of` to the answers.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
 import { lettersApart, nearest, typosMax } from "../../../platform/base/near-name.ts";
@@ -62,7 +61,6 @@ const routes: Readonly<Record<string, Route>> = {
   spikes: taking(spikeParameters, spikes),
 };
 
-/** Returns the handler of a path without its query; undefined if the path does not exist. */
 export function routeOf(
   path: string,
 ): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {
@@ -123,7 +121,6 @@ function noSuchUuid(asked: Asked): Promise<ReadProblem> {
 
 const suggestionsMax = 50;
 
-/** Returns the problem of a missing row. `what` names the row. */
 async function notFound({ reader, projectId }: Asked, what: string): Promise<ReadProblem> {
   const known = await reader.projects();
   if (known.includes(projectId) || known.length >= projectsMax)

@@ -1,5 +1,5 @@
-// The read-only HTTP port of the effects. Limits everything that clients can occupy: connections,
-// waits, concurrent answers, and the time to read an answer.
+// The read-only HTTP port of the effects. Connections, waits, answers and times of clients are
+// limited.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -52,7 +52,6 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-/** Number of additional connections that answer only health checks. */
 const spareConnections = 16;
 const sayAgainMs = 30_000;
 const waitsMax = 64;
@@ -75,8 +74,8 @@ export class EffectsHttp {
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
   /**
-   * The running requests, which `close` aborts. Signals derived from one signal of the port would
-   * stay in memory until the port is closed.
+   * Aborted by `close`. Signals derived from one signal would stay in memory until the port is
+   * closed.
    */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
@@ -132,7 +131,6 @@ export class EffectsHttp {
       this.#requests.delete(gone);
       gone.abort(new Error("the client disconnected"));
     });
-    // The server does not read bodies, so it closes the connection of a request with a body.
     const { headers } = request;
     const hasBody =
       headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
@@ -153,7 +151,6 @@ export class EffectsHttp {
     const isRead = request.method === "GET" || request.method === "HEAD";
     const refusal = access.problemOf(request, isRead ? tokenFor(path) : "admin");
     const isHealth = path === "/livez" || path === "/readyz";
-    // Probes send no token. Without a token, a health check gets only the status.
     if (refusal !== undefined && !isHealth) return refused(refusal);
     if (!isRead) return problemAnswer(problem("method_not_allowed", "this port is read-only"));
     const withDetails = refusal === undefined;
@@ -190,7 +187,7 @@ export class EffectsHttp {
     query.delete("wait_for");
     return await this.#reads.run(async () => {
       signal.throwIfAborted();
-      // Reads the positions first, so that the rows are at least as new as `as_of` states.
+      // The positions are read before the rows, so that the rows are at least as new as `as_of`.
       const asOf = asOfJson(await reader.applied());
       const members = await route(reader, query);
       if (typeof members !== "string") return problemAnswer(members);
@@ -266,7 +263,7 @@ const nothingHere = problem(
   "this path does not exist; the paths are /projects/<project>/persons, groups, group-types, usage and spikes, /status, /metrics, /livez and /readyz",
 );
 
-/** Returns the token that a path needs. The read-only token gives no access to data of people. */
+/** The read-only token gives no access to data of people. */
 function tokenFor(path: string): NeededToken {
   return /^\/(?:status|metrics|livez|readyz|projects\/[^/]+\/usage)$/.test(path) ? "read" : "admin";
 }

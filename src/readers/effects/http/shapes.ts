@@ -102,7 +102,6 @@ const shownMax = 20;
 /** Maximum wait for NATS. Clients that display the answer wait at most a second. */
 const askMsMax = 500;
 
-/** Replaces the estimated lag by the answer of `ask`, if NATS answers in time. */
 export async function withAskedLag(
   status: ProcessStatus,
   ask: (() => Promise<readonly StreamStatus[]>) | undefined,

@@ -5,13 +5,13 @@ import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import type { EventFacts, Span } from "../rules/event-facts.ts";
 
 const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
-/** A mask that converts four letters to lower case and does not change digits. */
 const lowerCase = 0x2020_2020;
 
 /**
- * Identifies an event in duplicate detection, by its project, uuid, name and distinct id. Each
- * reader of frames has a secret random key, so no client can choose a uuid that collides with
- * another event. The hash must not be stored.
+ * Identifies an event by its project, uuid, name and distinct id.
+ *
+ * The key is random and secret, so no client can choose colliding uuids. The hash must not be
+ * stored.
  */
 export class EventHash {
   readonly #key: Uint32Array;
@@ -34,7 +34,6 @@ export class EventHash {
     return this.#hash[1]!;
   }
 
-  /** Hashes the name and the distinct id as they are in the body, including the quotes. */
   set({ projectId, uuidView, uuidAt, body, event, id }: HashedFacts): void {
     if (projectId !== this.#projectId) this.#setProject(projectId);
     const most = wordPlaces.length + wordsOf(event) + wordsOf(id);
@@ -47,7 +46,6 @@ export class EventHash {
     halfSipHash64(this.#projectKey, words.subarray(0, count), this.#hash);
   }
 
-  /** Derives the project's key from its id and the secret key, so that no client can compute it. */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
     if (key === undefined) {
@@ -67,7 +65,6 @@ const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/** Returns the maximum number of words of a text: one per four bytes, the rest, the length. */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }
@@ -85,15 +82,14 @@ function addText(
 }
 
 /**
- * The hash of a distinct id. Databases store values derived from this hash, so it must never
- * change. Clients can choose ids that collide.
+ * The hash of a distinct id. Databases store values derived from it, so it must never change.
+ * Clients can choose ids that collide.
  */
 export class IdHash {
   high = 0;
   low = 0;
 
   set(id: string): void {
-    // Two multiplications per character and a finaliser, so that similar ids have unrelated hashes.
     let high = 0x9e3779b9;
     let low = 0x41c6ce57;
     for (let at = 0; at < id.length; at++) {
@@ -106,7 +102,6 @@ export class IdHash {
   }
 }
 
-/** Mixes a word with the finaliser of MurmurHash3. */
 function mixed(word: number): number {
   let hash = word;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

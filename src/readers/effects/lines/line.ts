@@ -1,14 +1,11 @@
-// The interface between the reader of frames and the code that counts and applies its lines.
-
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
 
-/** A stored line. One object is filled again for each line, so visitors must not retain it. */
+/** A stored line. One object is reused for each line, so visitors must not retain it. */
 export interface StoredLine {
   readonly frame: StoredFrame;
   readonly line: number;
   readonly projectId: string;
-  /** The high half of a hash over project, uuid, name and distinct id, as a signed word. */
   readonly uuidHashHigh: number;
   readonly uuidHashLow: number;
   readonly receivedAtMs: number;
@@ -16,7 +13,6 @@ export interface StoredLine {
   readonly timeMs: number;
   readonly usageClass: UsageClass;
   readonly distinctId: string;
-  /** The high half of a hash over the distinct id, as a signed word. */
   readonly idHashHigh: number;
   readonly idHashLow: number;
   /** Whether the event creates a person for a distinct id that has no person. */
@@ -34,13 +30,11 @@ export interface LineVisitor {
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
 }
 
-/** Maximum time by which `received_at` may be after the storage. Correct clocks differ less. */
 const aheadMsMax = 3_600_000;
 
 /**
- * Returns the time of a line for duplicate detection and spikes. This is `received_at`, or the
- * storage time of the frame if `received_at` is over an hour later. Otherwise, a gateway whose
- * clock is a year ahead would stop everything that waits for time to pass.
+ * Returns `received_at`, or the storage time of the frame if `received_at` is over an hour later.
+ * Otherwise, a gateway with a wrong clock would stop everything that waits for time to pass.
  */
 export function recordMs({ receivedAtMs, frame }: StoredLine): number {
   return receivedAtMs - frame.storedAtMs > aheadMsMax ? frame.storedAtMs : receivedAtMs;

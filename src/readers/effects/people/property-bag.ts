@@ -1,6 +1,5 @@
-// The properties of a person or group while effects are applied. Writes are joined key by key, so
-// their order is irrelevant while all properties fit. A bag holds the text of its columns, which
-// takes a fraction of the memory of objects. It parses the text at the first write.
+// The properties of a person or group while effects are applied. A bag holds the text of its
+// columns, which needs less memory than objects. It parses the text at the first write.
 
 import { nameBytes } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -14,14 +13,10 @@ import type {
 } from "../types.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
-/** Size of a property besides its name and value. Its stamps have about this size. */
 const stampBytes = 160;
-/** Approximate additional bytes of a parsed property in V8. */
 const objectBytes = 200;
-/** Maximum length of a text that is assumed to be Latin 1. */
 const longText = 16_384;
 
-/** Counts rejected properties. */
 export class Refused {
   count = 0;
   first = "";
@@ -37,16 +32,13 @@ export function noRoom({ count, first }: Refused, where: string): string {
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/** Receives the table and key of a row with inconsistent stored properties. */
 export type PropertiesDropped = (
   table: "members" | "groups",
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** The reason for rejecting a write to a full bag, and its owner for the text of the rejection. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
-/** The limits of one bag and of all large bags of its project. */
 export interface PropertyRoom {
   readonly projectId: string;
   readonly large: LargeProperties;
@@ -56,13 +48,10 @@ export interface PropertyRoom {
 }
 
 export class PropertyBag {
-  /** The stored form; undefined if the parsed form has changed. */
   #columns: PropertyColumns | undefined;
-  /** The parsed form; undefined if it is not needed. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /** `bytes` is the size that an earlier bag of the same properties returned. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
@@ -104,7 +93,6 @@ export class PropertyBag {
     return this.#columns;
   }
 
-  /** Applies the writes of one event, and returns whether anything changed. */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
     let isChanged = false;
@@ -144,8 +132,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether this bag has space for the properties of both bags. If not, the order of the
-   * names decides which properties are rejected.
+   * Returns whether this bag has space for both bags. If not, the order of the names decides which
+   * properties are rejected.
    */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
@@ -190,12 +178,10 @@ export class PropertyBag {
   }
 }
 
-/** Sorts by name, which is the order of a bag that was read from its columns. */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** Returns the bytes of a text in V8: one per character, or two unless it is Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -208,7 +194,6 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/** Returns whether a write replaces another write. In one event, `$unset` replaces `$set`. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,

@@ -1,6 +1,6 @@
-// Converts properties to and from two columns. `json` has the values for queries. `state` has the
-// stamps and the hidden values. Stores must return both unchanged. So PostgreSQL needs the type
-// `json` instead of `jsonb`.
+// Converts properties to and from two columns. `json` has the values for queries, and `state` has
+// the rest. Stores must return both unchanged, so PostgreSQL needs the type `json` instead of
+// `jsonb`.
 
 import { nameToken } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -8,7 +8,6 @@ import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types
 
 /** The parsed text of `state`. Indices refer to stamps; -1 means no stamp. */
 type State = [
-  // Two entries per stamp: time and rank.
   stamps: (number | string)[],
   // Four entries for each name in `json`: the length of the name as JSON (negative after an
   // `$unset`), the length of the value, the index of the newest write, the index of the oldest
@@ -23,7 +22,6 @@ type State = [
 
 export const noColumns: PropertyColumns = { json: "{}", state: "" };
 
-/** Returns the visible value as JSON text; undefined if the property is unset. */
 export function shownJson(property: PropertyState): string | undefined {
   const { write, once } = property;
   if (write === undefined) return once?.json;
@@ -32,7 +30,6 @@ export function shownJson(property: PropertyState): string | undefined {
   return undefined;
 }
 
-/** Returns the columns, with names sorted by code unit. */
 export function toColumns(properties: Properties): PropertyColumns {
   if (properties.size === 0) return noColumns;
   const stamps = new StampTable();
@@ -115,7 +112,6 @@ class StampTable {
   readonly flat: (number | string)[] = [];
   readonly #indices = new Map<string, number>();
 
-  /** Returns a stamp's index. Compares only ranks, because a rank identifies one line. */
   indexOf({ timeMs, rank }: Stamp): number {
     let index = this.#indices.get(rank);
     if (index === undefined) {

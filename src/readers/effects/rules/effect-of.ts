@@ -1,5 +1,5 @@
-// Converts an event to writes, a link, a group and memberships, without the database. No content of
-// an event causes an exception.
+// Converts an event to its effects, without the database. No content of an event causes an
+// exception.
 
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../../records/item-view.ts";
@@ -16,7 +16,6 @@ import { PropertyWritesReader } from "./property-writes.ts";
 const eventGroupsMax = 5;
 /** Maximum bytes of a row's ids. An entry of a PostgreSQL index holds 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
-/** Maximum length of the names in `propertyNames`. */
 const nameBytesMax = 17;
 
 const DOLLAR = 0x24;
@@ -32,10 +31,7 @@ export function makesPerson({ kind, personProfile, distinctId }: EventFacts): bo
   return personProfile && kind !== Kind.GroupIdentify && distinctId !== cookielessId;
 }
 
-/**
- * Returns whether the event has no effect besides creating or touching a person. If `hasWrites` is
- * false, the facts about groups and person fields need not be filled.
- */
+/** If `hasWrites` is false, the facts about groups and person fields need not be filled. */
 export function isPlainEvent(facts: EventFacts, hasWrites: boolean): boolean {
   if (facts.kind === Kind.GroupIdentify) return false;
   if (!makesPerson(facts)) return true;
@@ -112,7 +108,6 @@ export class EffectRules {
     };
   }
 
-  /** Reads the properties in `propertyNames`. The last value of a repeated name counts. */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;
@@ -159,7 +154,6 @@ export class EffectRules {
   ): EventEffect["link"] {
     const span = kind === "identify" ? named.$anon_distinct_id : named.alias;
     if (isNothing(span.type) || span.type === TokenType.EmptyString) {
-      // An identify without an anonymous id is valid.
       if (kind !== "identify") this.#writes.reject("alias", "invalid_field", "it has no alias");
       return undefined;
     }
@@ -215,7 +209,6 @@ export class EffectRules {
     return [...found].map(([type, key]) => ({ type, key }));
   }
 
-  /** Returns whether a row with these ids can be stored. If not, rejects the field. */
   #fits(field: string, ids: readonly string[]): boolean {
     let bytes = 0;
     for (const id of ids) bytes += Buffer.byteLength(id);
@@ -225,7 +218,6 @@ export class EffectRules {
     return false;
   }
 
-  /** Returns the text of an id value, normalised like a distinct id; "" if the text is blank. */
   #textOf(body: Buffer, { start, end, type }: Span): string {
     if (isNothing(type) || type === TokenType.EmptyString) return "";
     const plain =
@@ -239,7 +231,6 @@ export class EffectRules {
   }
 }
 
-/** Returns whether a name may be in `propertyNames`, by its first bytes and its length. */
 function mayBeNamed(body: Buffer, start: number, length: number): boolean {
   if (body[start] !== DOLLAR) return body[start] === LETTER_A && length === aliasLength;
   return length <= nameBytesMax && (body[start + 1] === LETTER_A || body[start + 1] === LETTER_G);

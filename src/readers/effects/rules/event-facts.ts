@@ -1,10 +1,9 @@
-// The facts of a stored line that the rules need. One object is filled again for each line.
+// The facts of a stored line that the rules need. One object is reused for each line.
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../../../records/table.ts";
 import { Kind } from "../../../records/verdict.ts";
 
-/** The position of a JSON value: body[start, end). */
 export class Span {
   start = 0;
   end = 0;
@@ -31,7 +30,7 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** The buffer in which the uuid, in upper or lower case, begins at `uuidAt`. */
+  /** The buffer in which the uuid begins at `uuidAt`, in upper or lower case. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;
@@ -39,7 +38,6 @@ export class EventFacts {
   special: SpecialEvent = SpecialEvent.None;
   personProfile = true;
   distinctId = "";
-  /** The event's name. `EventHash` reads the name and `id` if the addon has not hashed the line. */
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;

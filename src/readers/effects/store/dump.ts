@@ -1,23 +1,20 @@
-// The dump: the whole state as sorted lines of JSON. It allows comparing two stores, or a store and
-// its rebuild. It excludes versions and positions, which depend on the batching.
+// The dump: the whole state as sorted lines of JSON, to compare two stores. It excludes versions
+// and positions, which depend on the batching.
 
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
 export type DumpKind =
-  /** The whole state. */
   | "all"
   /**
-   * The part that does not depend on how streams were interleaved. Includes the ids of the links
-   * that were refused because of other links (`refused_links`).
+   * The part that does not depend on how streams were interleaved. Includes the ids of links that
+   * were refused because of other links (`refused_links`).
    */
   | "lasting";
 
 interface DumpSection {
-  /** The value of `table` in the lines of the section. */
   readonly name: string;
   readonly table: string;
-  /** Condition of the rows. If it is set, equal rows are returned once. */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
   /** Columns to sort by. Texts are sorted by their bytes in UTF-8. Null numbers come first. */
@@ -26,7 +23,6 @@ interface DumpSection {
 
 interface DumpColumn {
   readonly name: string;
-  /** `json` is text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
@@ -36,7 +32,6 @@ export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
 ];
-/** Links of an id with itself are excluded, because they merge nothing. */
 const lastingLinks: readonly DumpSection[] = [
   {
     ...section("person_links", "project_id a b kind"),
@@ -70,7 +65,6 @@ export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = 
   lasting: [...lastingLinks, ...facts],
 };
 
-/** Returns the query of a section. `nulls` is the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -79,7 +73,6 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/** Returns the line of a person. `ids` must be sorted by their bytes; undefined for one id. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({

@@ -1,6 +1,6 @@
-// Removes persons from the database, with or without a running writer. The erasure replaces the
-// number of the last commit. So the database rejects the writer's pending data, and the writer
-// starts again from the database.
+// Removes persons from the database. The erasure changes the number of the last commit, so the
+// database rejects the pending data of a running writer. The writer then starts again from the
+// database.
 
 import { randomInt } from "node:crypto";
 import type { Value } from "../../../platform/base/table.ts";
@@ -9,17 +9,14 @@ import { largeBytesMin } from "../people/property-bag.ts";
 import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 import { tablesOfProjects } from "./rows/tables.ts";
 
-/** Runs SQL on a separate connection. Parameters are `$1`, `$2` and so on. */
 export interface ErasingSql {
   readonly textType: string;
-  /** Returns SQL that converts a text parameter such as `$1` to a uuid column's value. */
   uuid(parameter: string): string;
   run(sql: string, values?: readonly Value[]): Promise<number>;
   all(sql: string, values?: readonly Value[]): Promise<readonly (readonly Value[])[]>;
 }
 
 export interface ErasedPeople {
-  /** The ids of the erased persons. Requested ids without a row are not included. */
   readonly ids: readonly string[];
   readonly persons: number;
   readonly links: number;
@@ -27,7 +24,6 @@ export interface ErasedPeople {
   readonly spikes: number;
   readonly rejected: number;
   readonly announcements: number;
-  /** Descriptions of data of the persons that remains, and until when it remains. */
   readonly remains: readonly string[];
 }
 
@@ -36,16 +32,13 @@ export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
   /** Erases the persons completely, or rejects and erases nothing. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
-  /** Removes everything of a project, or rejects and removes nothing. */
   eraseProject(projectId: string): Promise<ErasedProject>;
 }
 
 export interface ErasedProject {
   readonly persons: number;
   readonly groups: number;
-  /** Number of all removed rows. */
   readonly rows: number;
-  /** Descriptions of data that remains, and until when it remains. */
   readonly remains: readonly string[];
 }
 
@@ -54,7 +47,6 @@ function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
 
-/** Returns all ids, sorted, of the persons who have any of the given ids. */
 export async function idsOfPersons(
   sql: ErasingSql,
   projectId: string,
@@ -83,7 +75,7 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** Erases the rows in a transaction, which the caller commits. */
+/** The caller commits. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
@@ -129,7 +121,7 @@ export async function eraseRows(
   return { ids, ...counts, rejected, announcements, remains: [] };
 }
 
-/** Removes all rows of a project within a transaction, which the caller commits. */
+/** The caller commits. */
 export async function eraseProjectRows(sql: ErasingSql, projectId: string): Promise<ErasedProject> {
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const which = "WHERE project_id = $1";
@@ -149,8 +141,8 @@ export async function eraseProjectRows(sql: ErasingSql, projectId: string): Prom
 }
 
 /**
- * Removes rejections without a distinct id if their text names any of the ids. The id may be in
- * quotes, or after a colon, alone or in the form "a or b".
+ * Removes rejections without a distinct id if their text names any of the ids. The text has the id
+ * in quotes, or after a colon.
  */
 async function eraseUnowned(
   sql: ErasingSql,
@@ -175,7 +167,6 @@ async function eraseUnowned(
   return removed;
 }
 
-/** Removes the ids from spikes. Returns the number of removed announcements. */
 async function eraseMemory(
   sql: ErasingSql,
   projectId: string,

@@ -1,16 +1,14 @@
-// Binds a database to one installation. A NATS server can have the streams of two installations, in
-// which the same project id may belong to different customers.
+// Binds a database to one installation. Otherwise, the effects could mix projects of two
+// installations that have the same id.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
 import type { EffectsReader, EffectsStore } from "./port.ts";
 
-/** Binds the database to the prefix $1, unless it has an owner. */
 export const bindSql = `INSERT INTO installation
   SELECT CAST($1 AS text) WHERE NOT EXISTS (SELECT 1 FROM installation)`;
 
 interface Installation {
-  /** The first part of the stream names. */
   readonly prefix: string;
   readonly shown: string;
 }
@@ -32,7 +30,6 @@ export async function requireInstallation(
   );
 }
 
-/** Binds an open store to an installation. Rejects like `requireInstallation`. */
 export async function takeForInstallation(
   store: EffectsStore,
   installation: Installation,
@@ -41,7 +38,6 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/** Returns the prefix of the applied streams, for a database in which no prefix is stored. */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

@@ -24,7 +24,6 @@ export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   return { kind: "sqlite", file: linkedFile(path.resolve(file)) };
 }
 
-/** Returns the address of the database, without user and password. */
 export function shownPlace(place: StorePlace): string {
   if (place.kind === "sqlite") return place.file;
   const { host, pathname, searchParams } = new URL(place.url);
@@ -65,7 +64,6 @@ function isLink(file: string): boolean {
   try {
     return lstatSync(file).isSymbolicLink();
   } catch {
-    // The later attempt to open the file reports the error.
     return false;
   }
 }

@@ -37,12 +37,12 @@ export interface EffectsStore {
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
-   * Returns the rows of the ids that exist, and all rows between each id and its person. While a
-   * commit is running, the rows may be older than the commit. Rejects with a TooLargeError if the
-   * properties of the rows exceed 32 MiB. Then the caller must request fewer ids.
+   * Returns the rows of the ids that exist, and all rows between each id and its person. Rejects
+   * with a TooLargeError if the properties exceed 32 MiB.
+   *
+   * During a commit, the rows may be older than the commit.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
-  /** Returns the existing rows. Rejects like `members` if their properties are too large. */
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
   groupTypes(
     projectIds: readonly string[],
@@ -51,14 +51,14 @@ export interface EffectsStore {
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
   largeProperties(): Promise<readonly LargePropertiesRow[]>;
   /**
-   * Writes one transaction. Rejects with a FencedError if `after` is not the last commit. A commit
-   * that is a part is followed by other parts. Look-ups see the written parts, but readers do not.
-   * If a part or the process fails, nothing is stored.
+   * Writes one transaction. Rejects with a FencedError if `after` is not the last commit.
+   *
+   * More parts follow a commit with `isPart`. Look-ups see the written parts, but readers do not.
+   * If a part fails, nothing is stored.
    */
   commit(commit: Commit): Promise<void>;
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;
   published(messageIds: readonly string[]): Promise<void>;
-  /** Deletes all rows except the newest `rowsMax` rows. Returns the number of deleted rows. */
   trimOutbox(rowsMax: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -99,8 +99,8 @@ export interface Page {
   readonly after: string | undefined;
   readonly limit: number;
   /**
-   * Maximum size of the page: the characters of all properties, plus `idBytes` for each distinct id
-   * of a person. A page ends before it would exceed this size, but has at least one result.
+   * Maximum size of the page: the characters of all properties, plus `idBytes` for each distinct
+   * id. A page has at least one result.
    */
   readonly bytesMax: number;
 }
@@ -108,7 +108,7 @@ export interface Page {
 /** The size that a distinct id counts on a page, because each id needs a look-up. */
 export const idBytes = 200;
 
-/** Maximum rows of an answer. Eleven years in all lanes and classes have this many rows. */
+/** Maximum rows of an answer, enough for eleven years. */
 export const usageRowsMax = 50_000;
 export const projectsMax = 1_000;
 
@@ -127,7 +127,6 @@ export interface StreamMessage {
   readonly sequence: number;
 }
 
-/** The position of a stream, and the message id at the requested sequence. */
 export interface ReachedStream extends Pick<Position, "stream" | "epoch" | "created" | "sequence"> {
   readonly messageId: string | undefined;
 }
@@ -149,12 +148,10 @@ export interface EffectsReader {
   /** Returns the person. The uuid of a merged person leads to the surviving person. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
-  /** Returns the links, oldest first; undefined if the person does not exist. */
   links(projectId: string, uuid: string): Promise<readonly Link[] | undefined>;
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
   groupTypes(projectId: string): Promise<readonly string[]>;
-  /** Returns the rows of the days, inclusive. Returns at most the `usageRowsMax` oldest rows. */
   usage(projectId: string, days: { from: string; to: string }): Promise<readonly UsageDay[]>;
   activePeople(
     projectId: string,
@@ -165,7 +162,6 @@ export interface EffectsReader {
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
   unpublished(): Promise<readonly OutboxRow[]>;
-  /** Returns the first part of the stream names; undefined if it is not stored yet. */
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
   applied(): Promise<readonly AppliedStream[]>;
@@ -173,9 +169,7 @@ export interface EffectsReader {
   /** Returns uuids in the order of projects and ids; null for an id without a person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
-  /** Returns the first `projectsMax` projects with applied events, sorted. */
   projects(): Promise<readonly string[]>;
-  /** Returns whether a writer of any process has the database open. */
   hasWriter(): Promise<boolean>;
   /** Yields sorted lines, equal in every store and for every batching. Default: `all`. */
   dump(kind?: DumpKind): AsyncIterable<string>;

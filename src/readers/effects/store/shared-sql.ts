@@ -1,4 +1,4 @@
-// Limits and queries that both databases share. Parameters of queries are `$1`, `$2` and so on.
+// Limits and queries that both databases share. Parameters are `$1`, `$2` and so on.
 
 import type { Row, Value } from "../../../platform/base/table.ts";
 import { selectSql } from "../../../platform/postgres/arrays.ts";
@@ -28,15 +28,13 @@ import {
 } from "./rows/read-rows.ts";
 import * as tables from "./rows/tables.ts";
 
-/** Number of rejections retained per project. Up to `rejectedTrim` older rejections may remain. */
+/** Rejections retained per project. Up to `rejectedTrim` more may remain. */
 export const rejectedRetained = 10_000;
-/** Number of rejections removed at a time, because a deletion takes longer than an insertion. */
 const rejectedTrim = 1_000;
 
 /** Maximum bytes of the properties of rows that are looked up together. */
 export const lookupBytesMax = 32 * 1_048_576;
 
-/** Maximum links of a person that a reader returns, oldest first. */
 export const linksMax = 10_000;
 /** Maximum links of a person that the database reads, per side of the link. */
 export const linksReadMax = 100_000;
@@ -50,7 +48,6 @@ export function isTrimDue(total: number, added: number): boolean {
   return total > rejectedRetained && isCrossed;
 }
 
-/** Counts the rows of each project. The project id is the first value of a row. */
 export function rowsOfProjects(values: readonly Value[], width: number): Map<string, number> {
   const rows = new Map<string, number>();
   for (let at = 0; at < values.length; at += width) {
@@ -75,9 +72,7 @@ interface Days {
   readonly to: string;
 }
 
-/** The part of a reader that is the same for both databases. */
 export abstract class SharedReader {
-  /** Returns the rows of one query, from one snapshot. */
   protected abstract all(sql: string, ...values: readonly Value[]): Promise<readonly Row[]>;
 
   abstract personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
@@ -155,7 +150,6 @@ export abstract class SharedReader {
   }
 }
 
-/** Returns where a page of spikes begins: after this time, or at it with a greater subject. */
 function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,
@@ -168,7 +162,6 @@ function spikesBegin(
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }
 
-/** Converts a row with the values in the order of `Totals`. */
 export function totalsOf(rows: readonly Row[]): Totals {
   const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = (rows[0] ??
     []) as readonly number[];

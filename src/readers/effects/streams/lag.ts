@@ -1,5 +1,3 @@
-// Computes the lag of the database from the state of the streams in NATS.
-
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
 import { resume } from "../../stream/resume.ts";
@@ -15,7 +13,6 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** Sequence of the last applied frame, or 0. */
   readonly sequence: number;
   readonly lastSequence: number | undefined;
   /** The age of the oldest unapplied frame; 0 if all are applied, undefined if unknown. */
@@ -52,7 +49,7 @@ export function lagOf(streams: readonly StreamStatus[]): TotalLag {
   return totalLag(lags);
 }
 
-/** Returns the lag. It is correct if the clocks of this machine and of the NATS server agree. */
+/** Correct only if the clocks of this machine and of the NATS server agree. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
@@ -84,8 +81,8 @@ export async function streamStatuses(
 }
 
 /**
- * Returns the position from which the effects would continue. It differs from the stored position
- * if the stream was recreated, or replaced by an older copy.
+ * The result differs from the stored position if the stream was recreated, or replaced by an older
+ * copy.
  */
 async function positionIn(
   asked: AskedStream,

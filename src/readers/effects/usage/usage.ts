@@ -1,5 +1,4 @@
-// Counts events and duplicates per project, day, lane and class, and estimates the active distinct
-// ids per day. A day is the UTC day of `received_at`.
+// Counts events, duplicates and active distinct ids. A day is the UTC day of `received_at`.
 
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -14,19 +13,15 @@ import {
 } from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
 
-/** Number of counts: events and duplicates of the live lane, then of the historical lane. */
 const countsOfClass = 4;
-/** Index at which the counts of each class begin. */
 const classAt = Object.fromEntries(
   usageClasses.map((usageClass, index) => [usageClass, countsOfClass * index]),
 ) as Readonly<Record<UsageClass, number>>;
 
 interface ProjectDay {
   readonly projectId: string;
-  /** The UTC day, as days since the epoch. */
   readonly day: number;
   readonly dayText: string;
-  /** The counts of the current batch. A plain array, because there may be many days. */
   readonly counts: number[];
   /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
   sketch: IdSketch | undefined;
@@ -39,9 +34,8 @@ interface ProjectDay {
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * The caller calls `count` for each line. At the end of a batch, the caller passes the rows of
- * `missing` to `adopt`, then calls `changes`. The caller may count the next batch before
- * `committed` or `discard`.
+ * The caller calls `count` for each line. At the end of a batch, it loads the rows of `missing` and
+ * calls `adopt`, then `changes`. The next batch may be counted before `committed` or `discard`.
  */
 export class Usage {
   readonly #daysMax: number;
@@ -57,7 +51,6 @@ export class Usage {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Counts a line. Allocates memory only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
@@ -77,7 +70,6 @@ export class Usage {
       .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
   }
 
-  /** Adds the stored rows. A missing day that is not among them is new. */
   adopt(rows: readonly ActiveIdsRow[]): void {
     for (const row of rows) {
       const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);

@@ -1,6 +1,5 @@
-// Turns frames into commits: counts each line, applies its effect to people and groups in memory,
-// and returns the changes to write. While a commit is being written, the next batch can be applied.
-// Results do not depend on the clock.
+// Turns frames into commits: counts each line and applies its effect in memory. While a commit is
+// being written, the next batch can be applied. Results do not depend on the clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -29,13 +28,11 @@ interface ApplierOptions {
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
-  /** Writes `changes` as a part of the next commit, after the previous part. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Size of all changed rows from which they are written before the end of the batch. */
+  /** Size of changed rows from which they are written before the end of the batch. */
   readonly changedBytesMax?: number | undefined;
   readonly prefix: string;
   readonly duplicatesBytesMax?: number | undefined;
-  /** Streams that have a share of memory from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
   readonly log?: Pick<Log, "warn">;
@@ -54,21 +51,17 @@ export interface Counts {
 export interface Memory {
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** The shortest period of duplicate detection in any stream. */
   readonly duplicatesCoveredMs: number;
 }
 
-/** Maximum rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
 /** Maximum bytes of changed rows, which are copied several times before they are written. */
 const changedBytesDefault = 64 * 1_048_576;
 const duplicatesBytesDefault = 256 * 1_048_576;
 
-/** Maximum effects that wait for their rows, even within a frame. */
 const queuedMax = 2_000;
 const effectsATurn = 100;
 
-/** Applies frames for the writer and for a rebuild. */
 export class Applier implements LineVisitor {
   readonly counts: Counts = { events: 0, frames: 0, duplicates: 0, rejected: 0 };
   readonly #store: ApplierOptions["store"];
@@ -85,7 +78,6 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** The incidents of the store and of this process. Each is reported once. */
   #reported = new Set<string>();
   #stream: StreamInMemory | undefined;
   #isReread = false;
@@ -102,9 +94,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Starts from the stored state and drops everything uncommitted. If the stored position of a
-   * stream is the last position that was committed, the duplicate detection of the stream is
-   * retained.
+   * Starts from the stored state and drops everything uncommitted. Retains the duplicate detection
+   * of a stream whose position is unchanged.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     this.#people.begin(largeProperties);
@@ -133,15 +124,13 @@ export class Applier implements LineVisitor {
     this.#isStreamReplaced = false;
   }
 
-  /** Returns the first frame to deliver again, to restore duplicate detection. */
   rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
     return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
   }
 
   /**
-   * Whether a stream was replaced. After the next commit, the writer must start again from the
-   * store, so that no data of the old stream is in memory. Frames taken in the same step are read
-   * again.
+   * Whether a stream was replaced. After the next commit, the writer must start again, because
+   * memory has data of the old stream.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
@@ -156,7 +145,6 @@ export class Applier implements LineVisitor {
     };
   }
 
-  /** Whether the changes must be written before more items are applied. */
   get isFull(): boolean {
     const { changedRows, changedBytes } = this.#people;
     return (
@@ -170,7 +158,6 @@ export class Applier implements LineVisitor {
     return this.#touched.size > 0;
   }
 
-  /** Applies a part of a batch. After an error, the caller must call `begin`. */
   async apply(items: readonly StreamItem[]): Promise<void> {
     this.#turns.begin();
     for (const item of items) {
@@ -253,7 +240,6 @@ export class Applier implements LineVisitor {
   }
 
   async #read({ frame, isReread, release }: FrameItem): Promise<void> {
-    // Frames after the new position belong to a stream for which there is no state in memory yet.
     if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;
@@ -287,7 +273,6 @@ export class Applier implements LineVisitor {
     return stream;
   }
 
-  /** Applies the effects. If their rows are too large together, applies them in parts. */
   async #applyPeople(): Promise<void> {
     try {
       await this.#loadPeople();
@@ -304,7 +289,7 @@ export class Applier implements LineVisitor {
     while (!this.#people.apply(effectsATurn)) await this.#turns.breathe();
   }
 
-  /** Writes rows early, because a frame can change more rows than fit in memory. */
+  /** Rows are written early, because a frame can change more rows than fit in memory. */
   async #writeWhereFull(): Promise<void> {
     if (this.#people.changedBytes < this.#changedBytesMax) return;
     await this.#writePart(async () => {
@@ -341,9 +326,7 @@ export const stepBytesMax = 2 * 1_048_576;
 
 const projectsAtOnce = 4;
 
-/** Loads the rows. Rejects with a TooLargeError if the caller must request fewer. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
-  // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([
     loadMembers(store, missing.members),
     missing.groups.length === 0 ? [] : store.groups(missing.groups),
@@ -392,7 +375,6 @@ class LoopTurns {
     }
   }
 
-  /** Yields if `turnMs` are over. Called between two steps of the work. */
   async breathe(): Promise<void> {
     if (performance.now() - this.#sinceMonotonicMs <= turnMs) return;
     await new Promise<void>((resolve) => setImmediate(resolve));

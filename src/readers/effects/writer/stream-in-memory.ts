@@ -13,7 +13,6 @@ import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {
   readonly name: StreamName;
-  /** The last frame that usage and spikes have already counted in a previous epoch. */
   readonly countedTo: number;
   readonly duplicates: Duplicates;
   #epoch: number;
@@ -22,7 +21,6 @@ export class StreamInMemory {
   #trail: TrailEntry[];
   #isRemembering: boolean;
   #duplicatesFrom: Position["duplicatesFrom"];
-  /** The last returned position, whose commit may still be running. */
   #inFlight: Position | undefined;
   #committed: Position | undefined;
   #replaced: Position | undefined = undefined;
@@ -44,12 +42,10 @@ export class StreamInMemory {
     this.#duplicatesFrom = position?.duplicatesFrom ?? [1, 1];
   }
 
-  /** Whether duplicate detection has all frames up to the position. */
   get isWhole(): boolean {
     return !this.#isRemembering;
   }
 
-  /** Must be called before the first line of a frame. */
   beginFrame(): void {
     if (this.#isRemembering) this.duplicates.restored();
     this.#isRemembering = false;
@@ -62,7 +58,7 @@ export class StreamInMemory {
     this.#trail = trailWith(this.#trail, frame);
   }
 
-  /** Moves to a position. If it returns true, discard this object after the commit. */
+  /** If it returns true, the caller must discard this object after the commit. */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;

@@ -1,6 +1,5 @@
-// Compares a database with a database that is built from the streams, line by line. Two kinds of
-// differences have a known cause. Which of two conflicting links is refused depends on the order of
-// the streams. An erasure removes events that usage has counted.
+// Compares a database line by line with a database that is built from the streams. Conflicting
+// links and erased events can cause known differences.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
 import {
@@ -16,7 +15,6 @@ import {
 interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
   readonly erasedProjects?: ReadonlySet<string>;
-  /** Maximum characters that the comparison holds in memory. Default: 64 Mi. */
   readonly comparedMax?: number;
 }
 
@@ -58,13 +56,11 @@ interface Snapshot {
   readonly lines: AsyncIterator<string>;
 }
 
-/** Returns the positions and a dump of the same state of the database. */
 async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
   for (let nth = 0; nth < tries; nth++) {
     const before = await reader.applied();
     const applied = await appliedOf(reader);
     const dump = reader.dump("lasting")[Symbol.asyncIterator]();
-    // The dump shows the state of the database when the first line is read.
     const first = await dump.next();
     if (isSame(before, await reader.applied())) return { applied, lines: prepended(first, dump) };
     await dump.return?.();
@@ -97,7 +93,6 @@ async function* prepended<T>(
 
 type Sign = "-" | "+";
 
-/** The fields that can explain a difference. */
 interface DumpLine {
   readonly table: string;
   readonly project_id: string;
@@ -107,16 +102,12 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** Tables whose counts include events that were erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
-/** Compares two dumps that are sorted in the same way, and so holds few lines in memory. */
 class Comparison {
   readonly #erasedProjects: ReadonlySet<string>;
   readonly #apart = new Map<string, Sign>();
-  /** The ids of links that were refused because of other links, in either database. */
   readonly #refused = new Set<string>();
-  /** Remaining characters that the comparison may hold in memory. */
   #room: number;
   #isOver = false;
 
@@ -152,7 +143,6 @@ class Comparison {
     return true;
   }
 
-  /** Yields all lines except refused links. */
   async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
     for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
       if (!next.value.startsWith(refusedBegin)) {

@@ -1,6 +1,5 @@
 // The ClickHouse target. ClickHouse has no transactions, so the positions are written after the
-// events. After an interruption, the next batch skips the rows that exist. If the server refuses a
-// value, the batch is halved until the event is found.
+// events. After an interruption, the next batch skips the rows that exist.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -51,12 +50,11 @@ interface ClickHouseTargetOptions {
   readonly hasLock?: boolean;
 }
 
-/** Time in ms for which a server may still list a query that it has answered. */
+/** Time for which a server may still list a query that it has answered. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-/** The refused events, with the reasons. */
 type Refused = Map<SinkRecord, string>;
 
 export class ClickHouseTarget implements SinkTarget {
@@ -67,7 +65,6 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** Id of all inserts of events. The server runs only one query with this id at a time. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
@@ -157,8 +154,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Writes the events. Stores a refused event as rejected before it tries the next copy. Otherwise,
-   * after a restart, the row of the copy would count as the row of both events.
+   * Stores a refused event as rejected before it tries the next copy. Otherwise, after a restart,
+   * the row of the copy would count for both events.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange: Refused = new Map();
@@ -188,7 +185,6 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Inserts the events. Halves a refused batch until each refused event is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -236,10 +232,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /**
-   * Runs `work`. Retries while another query with the same id runs, because the rows of that query
-   * must be visible first.
-   */
+  /** Retries while another query with the same id runs, because its rows must be visible first. */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

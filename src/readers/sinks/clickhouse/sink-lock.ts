@@ -1,6 +1,6 @@
-// The lock against a second sink. It is an INSERT whose body never ends, into a table that stores
-// nothing. A server runs only one query with this id at a time, and ends the query when its
-// connection ends. The lock does not exclude a sink that writes to another replica.
+// The lock against a second sink: an INSERT whose body never ends. A server runs only one query
+// with this id, and ends the query with its connection. The lock does not exclude a sink that
+// writes to another replica.
 
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
@@ -9,9 +9,9 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
 import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
 
-/** Size of the body's first part. Older servers start the query only when they have this part. */
+/** Older servers start the query only when the first part of the body has this size. */
 const openingBytes = 1_200_000;
-/** Interval between parts of the body. Servers wait at least 30 s for the next part. */
+/** Servers wait at least 30 s for the next part of the body. */
 const beatMs = 5_000;
 const grantMsMax = 10_000;
 const askAgainMs = 25;
@@ -30,7 +30,6 @@ export class SinkLock {
     this.#queryId = `penstock-sink-lock:${database}`;
   }
 
-  /** Whether this sink has the lock. A lost connection releases the lock. */
   get isHeld(): boolean {
     return this.#request !== undefined;
   }

@@ -1,13 +1,12 @@
-// The tables of the ClickHouse sink, a public interface. A row of an event has its message and
-// line, so that rows of an interrupted batch are recognised. The time at which the stream stored an
-// event determines its partition. With the events' own timestamps, clients could create any number
-// of partitions.
+// The tables of the ClickHouse sink, a public interface. The storage time of an event determines
+// its partition, because clients could create any number of partitions with the events' own
+// timestamps.
 
 import { type ColumnType, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
-  /** Whether it stores milliseconds from 1900 to 2299, instead of seconds from 1970 to 2105. */
+  /** The server stores milliseconds from 1900 to 2299, instead of seconds from 1970 to 2105. */
   readonly hasMilliseconds: boolean;
 }
 
@@ -27,7 +26,6 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-/** ClickHouse's column types. The server's timestamp type replaces the placeholder `T`. */
 const columnTypes: Readonly<Record<ColumnType, string>> = {
   id: "String",
   uuid: "UUID",
@@ -106,7 +104,7 @@ export function databaseSql(database: string): string {
   return `CREATE DATABASE IF NOT EXISTS ${database}`;
 }
 
-/** Returns statements that change no existing table. */
+/** The statements change no existing table. */
 export function tablesSql(database: string, form: ServerForm): Record<TableName, string> {
   const { hasMilliseconds } = form;
   const table = (name: TableName, columns: readonly Column[], rest: string): string => {
@@ -149,7 +147,6 @@ function typed(type: string, { hasMilliseconds }: ServerForm): string {
   return type.replace(/\bT\b/, hasMilliseconds ? "DateTime64(3, 'UTC')" : "DateTime('UTC')");
 }
 
-/** Returns the statements with which an administrator creates the tables. */
 export function ddl(
   database: string,
   form: ServerForm,

@@ -1,5 +1,4 @@
-// Finds events that an interrupted batch has written without its positions. Looks up only events up
-// to the last message with rows.
+// Finds events that an interrupted batch has written without its positions.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -33,7 +32,7 @@ export async function readPositions(
   });
 }
 
-/** Checks that the batch starts at the table's position. Otherwise, rejects with a MovedError. */
+/** Rejects with a MovedError if the batch does not start at the table's position. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
@@ -50,7 +49,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** Returns the rows of positions in one block. A block is inserted whole or not at all. */
+/** The rows are one block, which is inserted whole or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {
@@ -71,7 +70,6 @@ interface Since {
   readonly fromMs: number;
 }
 
-/** Maximum time in ms by which a server's clock may go back between two messages. */
 const clockSlackMs = 3_600_000;
 
 export class WrittenRows {
@@ -84,7 +82,7 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** Finds each stream's last message with rows. No insert with `queryId` runs meanwhile. */
+  /** Finds each stream's last message with rows. No insert with `queryId` may run meanwhile. */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -119,13 +117,12 @@ export class WrittenRows {
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
         // If a stream was recreated, its sequences repeat, so the events are compared too. The line
-        // numbers are not compared, because `penstock erase` changes the numbers of later lines.
+        // numbers are not compared, because `penstock erase` changes them.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
   }
 
-  /** Finds rows of streams without a position, whose first batch may have been interrupted. */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
     const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {
@@ -138,7 +135,6 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /** Returns the highest sequence with rows since `fromMs` for each stream, or 0. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
     // Only the newest parts have rows of this time, so the server does not read older parts.
     const conditions = places.map(

@@ -7,12 +7,10 @@ import { quoted, rowsSql, type TableName } from "./rows.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Paths of files with rows in the format of rows.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
   readonly file: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Project to add as a column. */
   readonly projectId?: string;
 }
 
@@ -38,10 +36,8 @@ const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
 const memoryMebibytes = [512, 1_024, 2_048] as const;
-/** Size of a row group before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
 
-/** Creates a file, without syncing it to disk. Returns its number of rows. */
 async function makeFile(
   connection: DuckDbConnection,
   { table, rows, rowBytesMax, file, projectId, metadata }: ParquetFile,
@@ -85,7 +81,7 @@ export async function withParquetMaker<Result>(
   }
 }
 
-/** Returns DuckDB. Throws with instructions if it is not installed. */
+/** Throws with instructions if DuckDB is not installed. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {

@@ -1,6 +1,5 @@
-// The Parquet target. JetStream is the journal, so the events of the open segment are only in their
-// streams. A segment that is full or old enough is committed with the positions of the streams.
-// After a crash, at most one segment is read again.
+// The Parquet target. Until a segment is committed, its events are only in their streams. After a
+// crash, at most one segment is read again.
 
 import path from "node:path";
 import type { Log } from "../../../platform/base/log.ts";
@@ -20,9 +19,7 @@ import { Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
-  /** Process id for the message to a sink on standby. */
   readonly pid: number;
-  /** Size in bytes at which a segment is committed, unless `segmentAgeMsMax` comes first. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -36,10 +33,8 @@ export class ParquetTarget implements SinkTarget {
   readonly #folder: ParquetFolder;
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** The last operation. The next operation waits for it. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /** Why the last commit failed. Until a commit succeeds, no batch is accepted. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -57,7 +52,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** Opens the folder. Retains the open segment if this sink still holds the lock of the folder. */
+  /** Retains the open segment if this sink still holds the lock of the folder. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.
@@ -144,7 +139,6 @@ export class ParquetTarget implements SinkTarget {
       );
   }
 
-  /** Commits the segment after `ms`, or retries a failed commit. */
   #commitIn(ms: number, segment: Segment): void {
     clearTimeout(this.#timer);
     const due = async (): Promise<void> => {
@@ -162,7 +156,6 @@ export class ParquetTarget implements SinkTarget {
   }
 }
 
-/** Adds the failed operation to an error of the file system. */
 function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))

@@ -1,5 +1,5 @@
-// Recently written events, in two generations of a fixed size. When the newer generation is full,
-// the older generation is dropped.
+// Recently written events, in two generations. When the newer generation is full, the older
+// generation is dropped.
 
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import { HashSet64 } from "../../stream/hash-set.ts";
@@ -7,7 +7,7 @@ import type { SinkRecord } from "../sink-records.ts";
 
 type Identity = Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">;
 
-/** Number of events in a full generation, which takes 16 MiB. */
+/** A full generation takes 16 MiB. */
 const eventsMax = 2 ** 20;
 
 export class SeenEvents {
@@ -18,7 +18,6 @@ export class SeenEvents {
   readonly #hash = new Int32Array(2);
   #words = new Uint32Array(256);
 
-  /** Adds an event. Returns false if it was added before. */
   add(event: Identity): boolean {
     this.#setHash(event);
     const [high, low] = [this.#hash[0]!, this.#hash[1]!];

@@ -1,6 +1,5 @@
-// Checks whether the effects have applied a batch. Compares sequences and messages. After a stream
-// was recreated, the effects or this process may still read the old stream, so sequences alone are
-// not enough.
+// Checks whether the effects have applied a batch. Sequences alone are not enough, because the
+// effects or this process may still read a stream that was recreated.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -12,10 +11,8 @@ export interface StreamMessage {
 }
 
 export interface AppliedTo extends StreamMessage {
-  /** Number that the effects increment when the stream was recreated or truncated. */
   readonly epoch: number;
   readonly created: string;
-  /** Id of the last applied message; undefined if it is no longer known. */
   readonly messageId: string | undefined;
 }
 
@@ -30,9 +27,7 @@ interface Answer<Of> {
 
 /** The database of the effects. Each query rejects with a StoreError while it is unavailable. */
 export interface PersonSource {
-  /** Returns up to which message each stream was applied. Streams never applied are absent. */
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
-  /** Returns uuids in the order of projects and ids; null for an id without a person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
 }
 
@@ -45,7 +40,6 @@ export interface NeededMessage {
 
 interface NotApplied {
   readonly why: string;
-  /** Whether the sink or the effects read a replaced stream. Then waiting does not help. */
   readonly isOther: boolean;
 }
 
@@ -77,7 +71,7 @@ export function notApplied(
   return undefined;
 }
 
-/** Returns whether the id is of an original message, not of one that replaces an erased message. */
+/** A message that replaces an erased message has a different form of id. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }

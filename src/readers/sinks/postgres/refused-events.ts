@@ -9,15 +9,13 @@ import { type EventColumn, type SinkRecord, textOf } from "../sink-records.ts";
 export type Refused = Map<SinkRecord, string>;
 
 type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
-  /** Whether a RAISE of a trigger or function is the cause. */
   readonly isRaised: boolean;
 };
 
 const raiseRoutine = "exec_stmt_raise";
-/** Matches codes that no value causes. 22P03: a column lacks the binary form of its value. */
+/** Codes that no value causes. 22P03: a column lacks the binary form of its value. */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
-/** Returns whether a value caused the error. */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   return refusesValue({ ...error, isRaised: error.routine === raiseRoutine });
@@ -31,12 +29,11 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
 }
 
 interface Tried {
-  /** Events in the order of keys. Of each key, only the first accepted event is inserted. */
   readonly events: readonly SinkRecord[];
   readonly keys: readonly number[];
 }
 
-/** Inserts the events one by one. Rejects if an error occurs that no value has caused. */
+/** Rejects if an error occurs that no value has caused. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
@@ -61,10 +58,7 @@ export async function insertEach(
   return refused;
 }
 
-/**
- * Returns the statement that declares the cursor. Times are integers of milliseconds, because
- * doubles have too few digits.
- */
+/** Times are integers of milliseconds, because doubles have too few digits. */
 function cursorSql(columns: readonly EventColumn[]): string {
   const types = columns.map(
     ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
@@ -80,7 +74,6 @@ function cursorSql(columns: readonly EventColumn[]): string {
       AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Returns the statement that inserts the events. A row of the table casts the values. */
 function eachSql(columns: readonly EventColumn[]): string {
   const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
   const values = columns.map(({ name }) => `target."${name}"`);
@@ -117,7 +110,6 @@ BEGIN
 END $each$`;
 }
 
-/** Returns a value as text, or as an integer that every server parses alike. */
 function storedValue(
   event: SinkRecord,
   { type, isOptional, of }: EventColumn,
@@ -135,9 +127,9 @@ function storedValue(
   return isOptional && text === "" ? null : text;
 }
 
-/** Maximum exponent of a number. Doubles have exponents up to 308. */
+/** Doubles have exponents up to 308. */
 const exponentMax = 999;
-/** Maximum sum of the exponents. jsonb would store about as many digits. */
+/** jsonb stores about as many digits as the sum of the exponents. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;

@@ -12,9 +12,8 @@ interface Bounds {
   readonly bytesMax: number;
 }
 
-/** Maximum bytes of an event in addition to its record. */
 const beyondRecordBytes = 80;
-/** Address for events without an address. PostHog would use the sender's address. */
+/** Without an address, PostHog would use the sender's address. */
 const noAddress = "0.0.0.0";
 
 export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
@@ -26,7 +25,6 @@ export function batchBody(events: readonly SinkRecord[], { key, historical }: En
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
 }
 
-/** Returns the number of events for one request, at least 1. */
 export function requestLength(
   events: readonly SinkRecord[],
   { eventsMax, bytesMax }: Bounds,
@@ -54,7 +52,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/** Adds `$unset` and `$ip` at the end, so that they override the client's own members. */
+/** Added at the end, so that `$unset` and `$ip` override the client's own members. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);

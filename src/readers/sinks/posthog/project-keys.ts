@@ -1,6 +1,6 @@
-// Checks every ten minutes whether an upstream has configurations for the projects' keys. PostHog
-// accepts the events of an unknown key and drops them later. The result is only a hint, because an
-// upstream that is not PostHog may have no configuration for any key.
+// Checks whether an upstream has configurations for the projects' keys, because PostHog accepts the
+// events of an unknown key and drops them later. The result is only a hint, because other upstreams
+// may have no configurations.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -32,13 +32,11 @@ export class KeyCheck {
     ];
   }
 
-  /** Checks the key in the background, at most every ten minutes. */
   look(projectId: string, signal: AbortSignal): void {
     const nowMs = performance.now();
     if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < checkIntervalMs) return;
     this.#looked.set(projectId, nowMs);
     this.#ask(projectId, signal).catch(() => {
-      // The error is reported when events are sent.
       this.#looked.delete(projectId);
     });
   }
@@ -69,13 +67,12 @@ export class RegistryKeys {
   #asked: Promise<void> | undefined;
   #askedMonotonicMs = 0;
 
-  /** `ask` returns the newest key of each project. */
   constructor(ask: () => Promise<ReadonlyMap<string, string>>, monotonicMs: () => number) {
     this.#ask = ask;
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Returns the key; undefined for an unknown project. Rejects if no key is cached or found. */
+  /** Returns undefined for an unknown project. Rejects if no key is cached or found. */
   async keyOf(project: string): Promise<string | undefined> {
     const nowMs = this.#monotonicMs();
     if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {

@@ -1,7 +1,6 @@
-// Sends the events of one project and lane in order, one request at a time. Halves a refused
-// request until the refused event is alone. If the upstream refuses the key, or is not found at the
-// address, the line waits for an operator. If all other projects wait for this line, it rejects its
-// events instead.
+// Sends the events of one project and lane in order. Halves a refused request until the refused
+// event is alone. If the upstream refuses the key or the address, the line waits for an operator,
+// or rejects its events if all other projects wait.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -15,15 +14,14 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /** Returns the key; undefined for an unknown project. Rejects if it cannot be queried. */
+  /** Returns undefined for an unknown project. Rejects if the key cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
-  /** Aborts all pauses. */
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Returns whether all other lines wait for this line, and any succeeded since the given time. */
+  /** Returns whether all other lines wait, and any of them succeeded since the given time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -36,9 +34,7 @@ export interface LinePauses {
   /** First pause. Each further pause is twice as long, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
-  /** Interval at which a stopped line is retried. */
   readonly stoppedMs: number;
-  /** Time after which a stopped line that blocks all others rejects its events. */
   readonly rejectAfterMs: number;
 }
 
@@ -51,7 +47,6 @@ export class ProjectLine {
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Whether stopped events are rejected. Ends when the upstream accepts an event of the line. */
   #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
@@ -67,7 +62,7 @@ export class ProjectLine {
     return this.#trouble;
   }
 
-  /** Sends events in the order of the calls. Returns the refused events. Rejects if aborted. */
+  /** Events are sent in the order of the calls. Returns the refused events. Rejects if aborted. */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
     this.#batches++;
@@ -140,7 +135,6 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /** Returns whether to reject events. Must be called for each answer that stops the line. */
   #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -199,7 +193,7 @@ export class ProjectLine {
   }
 }
 
-/** Varies a pause, so that lines that failed together do not retry together. */
+/** Lines that failed together must not retry together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
 }
@@ -212,7 +206,6 @@ interface RequestBoundsOptions {
 
 const bytesMin = 65_536;
 
-/** Limits requests and refused events, because an upstream that refuses every event is faulty. */
 export class RequestBounds {
   readonly eventsMax: number;
   readonly #refusedMax: number;
@@ -234,7 +227,6 @@ export class RequestBounds {
     this.bytesMax = Math.max(bytesMin, Math.min(this.bytesMax, bytes) / 2);
   }
 
-  /** Returns whether more events may be refused, and counts them if so. */
   mayRefuse(events: number): boolean {
     if (this.#refusedInRow + events > this.#refusedMax) return false;
     this.#refusedInRow += events;

@@ -1,5 +1,3 @@
-// Posts batches to an upstream, a limited number at a time.
-
 import { lookup } from "node:dns/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -16,7 +14,6 @@ import { dropTable } from "../../../platform/base/warnings.ts";
 interface UpstreamOptions {
   readonly url: string;
   readonly requestsMax: number;
-  /** Maximum time from the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -24,7 +21,6 @@ const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
 export class Upstream {
-  /** URL without secrets. */
   readonly shown: string;
   readonly #base: URL;
   readonly #target: URL;
@@ -42,7 +38,7 @@ export class Upstream {
     this.#answerMsMax = answerMsMax;
   }
 
-  /** Posts a body. Calls `body` when a slot is free. Rejects if no answer arrives. */
+  /** Calls `body` when a slot is free. Rejects if no answer arrives. */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
       signal.throwIfAborted();
@@ -111,13 +107,15 @@ export type UpstreamAnswer =
 
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
-/** Statuses with which the upstream refuses events. All other 4xx concern the address or key. */
 const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 
 type Said = Readonly<Record<string, unknown>>;
 
-/** Interprets an answer of PostHog, Penstock or a proxy. Accepts only an explicit success. */
+/**
+ * Interprets an answer of PostHog, Penstock or a proxy. Only an explicit success counts as
+ * accepted.
+ */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,
   events: number,
@@ -139,14 +137,12 @@ function taken(text: string, events: number, why: string): UpstreamAnswer {
     const left = "it is over its quota of events, and has accepted none of them (quota_limited)";
     return { kind: "stop", why: `200: ${left}` };
   }
-  // A Penstock gateway counts dropped events, and names some of them.
   if (typeof dropped !== "number" || dropped === 0) return { kind: "taken", refused: [] };
   const named = namedIn([said["errors"], said["warnings"]], events);
   if (named.length === dropped) return { kind: "taken", refused: named };
   return { kind: "halve", why: `it drops ${dropped} events`, isTooLarge: false };
 }
 
-/** Returns the notes that name an event that is not stored. */
 function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   const [errors, warnings] = lists.map((list) => (Array.isArray(list) ? (list as Said[]) : []));
   const dropping = (warnings ?? []).filter(({ code }) => Object.hasOwn(dropTable, String(code)));
@@ -158,7 +154,6 @@ function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   return [...byIndex.values()].sort((one, other) => one.index - other.index);
 }
 
-/** Returns the detail of a problem, or the text itself. */
 function whyOf(text: string): string {
   const said = objectIn(text);
   const detail = said?.["detail"];

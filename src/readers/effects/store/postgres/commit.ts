@@ -22,8 +22,8 @@ interface Part {
 }
 
 /**
- * Writes a commit. Rejects with a FencedError if `after` is not the last commit. After another
- * error that closes the connection, it is unknown whether the commit is stored.
+ * Rejects with a FencedError if `after` is not the last commit. After an error that closes the
+ * connection, it is unknown whether the commit is stored.
  */
 export async function writeCommit(
   client: ClientBase,
@@ -36,7 +36,6 @@ export async function writeCommit(
     await writeRows(client, commit);
     if (isLast) await client.query("COMMIT");
   } catch (error) {
-    // If the connection is lost, the server rolls back.
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
@@ -74,7 +73,7 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await append(client, tables.incidents, commit.incidents);
 }
 
-/** Returns SQL for the rows. Combines rows of one key, as no statement may write a row twice. */
+/** Combines rows of one key, because one statement must not write a row twice. */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns
@@ -92,7 +91,6 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/** Inserts new persons. Resets a row that unexpectedly exists. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -113,7 +111,6 @@ async function writeCounted(
   await each(client, { table, values, sql });
 }
 
-/** Adds the new rows (xmax 0) to the total, because counting all rows would take a scan. */
 function countedSql(upsert: string, total: "persons" | "groups"): string {
   return `WITH written AS (${upsert} RETURNING old.xmax = 0 AS is_new)
     UPDATE totals SET ${total} = ${total} + (SELECT count(*) FROM written WHERE is_new)`;
@@ -169,7 +166,6 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** Inserts the rows in order, so that their ids ascend. */
 async function insert(
   client: ClientBase,
   table: Table,

@@ -1,5 +1,5 @@
-// Queries people, in a transaction of the caller. A person is the row at the end of a chain of
-// pointers. The query follows the pointers backwards to find the person's ids.
+// Queries people, in a transaction of the caller. Finds a person's ids by following the pointers
+// backwards.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
@@ -18,7 +18,6 @@ import {
 import * as tables from "../rows/tables.ts";
 import { linksMax, linksReadMax } from "../shared-sql.ts";
 
-/** Selects the members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT $2::uuid
     UNION ALL
@@ -102,7 +101,6 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/** Returns the first id and the ids seen next, at most `shownIdsMax` + 1. */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],
@@ -115,19 +113,17 @@ async function firstIds(
 
 interface PageQuery {
   readonly table: Table;
-  /** The SQL condition. Its parameters are $1 (the project), and `values` from $4 on. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
   readonly values: readonly Value[];
 }
 
-/** Rows of the first query. Few, because measuring a row requires reading its properties. */
 const firstRows = 16;
 
 /**
- * Yields the rows of a page. Few large rows fill a page, so each query reads at most twice as many
- * rows as the previous query.
+ * Yields the rows of a page. Each query reads at most twice as many rows as the previous query,
+ * because few large rows fill a page.
  */
 export async function* pageRows(
   client: ClientBase,
@@ -162,7 +158,6 @@ function pageSql({ table, where, key }: PageQuery, after: string | undefined): s
     ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
 }
 
-/** Cuts the page. If more rows exist, `rows` has one row more than the limit. */
 export async function cutPage<Result>(
   rows: Iterable<Value[]> | AsyncIterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

@@ -19,7 +19,6 @@ import { hints, requireVersion, schemaName } from "./migrate.ts";
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/** Maximum time of a statement of the dump, which first sorts all persons. */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };
@@ -59,7 +58,6 @@ export class ReaderPool {
     }
   }
 
-  /** Yields rows in one transaction. The caller may be slow, as `verify` is. */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
     try {
@@ -95,14 +93,12 @@ export class ReaderPool {
       ...(await triedConfig(this.#address, shortReads)),
       max: connectionsMax,
       idleTimeoutMillis: idleMs,
-      // Allows a command to exit when it has its answer.
       allowExitOnIdle: true,
       async onConnect(client) {
         await prepare(client, shortReads);
         await requireVersion(client, shown);
       },
     });
-    // An idle connection that is lost is replaced on demand.
     pool.on("error", () => {});
     pool.on("connect", (client) => {
       this.#clients.add(client);
@@ -148,7 +144,6 @@ async function inSnapshot<Result>(
   try {
     return await work(client);
   } finally {
-    // A lost connection has no transaction to end.
     await client.query("ROLLBACK").catch(() => {});
   }
 }

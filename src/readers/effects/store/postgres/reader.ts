@@ -1,5 +1,3 @@
-// The reader for PostgreSQL. Takes no lock and creates no tables.
-
 import type { ClientBase } from "pg";
 import type { Row, Value } from "../../../../platform/base/table.ts";
 import { readAddress } from "../../../../platform/postgres/address.ts";

@@ -1,5 +1,5 @@
 // Converts rows of either database to objects. The converters for people are written by hand,
-// because the number of these rows is large.
+// because these rows are frequent.
 
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
@@ -39,7 +39,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** Converts a row of a member. `merged_into` must be a distinct id, not a uuid. */
+/** `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -89,12 +89,11 @@ export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Maximum shown ids of a person. Also the maximum number of uuids in `mergedFrom`. */
 export const shownIdsMax = 100;
 
 /**
- * Converts a person. `ids` has the person's ids in the order in which they were first seen, at most
- * `shownIdsMax` + 1 ids. For a person with one id, `ids` is unused.
+ * `ids` has at most `shownIdsMax` + 1 ids of the person, in the order in which they were first
+ * seen. It is unused for a person with one id.
  */
 export function personOf(
   row: Row,
@@ -116,7 +115,6 @@ export function personOf(
   };
 }
 
-/** Converts a row of the outbox: the id and the columns of the table. */
 export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
   return { id: id as number, ...outboxOf(row) };
 }
@@ -160,7 +158,7 @@ interface Step {
 
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
-/** Finds the uuids of the persons of many ids. A row has the uuid or the next row to read. */
+/** Finds the uuids of the persons of many ids. Each row has the uuid, or the next row to read. */
 export class UuidWalk {
   /** The uuids in the order of the ids; null for no person, or while unresolved. */
   readonly shown: (string | null)[] = [];
@@ -181,7 +179,6 @@ export class UuidWalk {
     return this.#steps;
   }
 
-  /** Takes the rows of `steps`. Throws a StoreError if a row points to a missing row. */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;

@@ -1,4 +1,4 @@
-// The tables of both databases. The schema is generated from them. Values of a row are written and
+// The tables of both databases, from which the schema is generated. Values of a row are written and
 // read in the order of the columns.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
@@ -17,7 +17,6 @@ const bytes: Column<Uint8Array> = { type: "bytes" };
 const json: Column<string> = { type: "json" };
 const boolean: Column<number> = { type: "boolean" };
 
-/** Returns a text column with values from a closed set. */
 function word<Word extends string>(): Column<Word> {
   return { type: "text" };
 }
@@ -44,8 +43,8 @@ export const members = table(
     first_ms: integer,
     first_rank: text,
     merged_into: orNull(uuid),
-    // In a merged row, all following columns are null. In a person's row, the `first_…` columns are
-    // null if they equal the row's own values, and `main_id` is null if it equals the first id.
+    // In a merged row, all following columns are null. In a person's row, null stands for the row's
+    // own value, or in `main_id` for the first id.
     first_id: orNull(text),
     first_uuid: orNull(uuid),
     first_id_ms: orNull(integer),
@@ -67,7 +66,6 @@ export const members = table(
 const newMember = ["project_id", "uuid", "distinct_id", "first_ms", "first_rank"] as const;
 /** Few columns for the most frequent rows: new persons with one id and default values. */
 export const barePersons = pick(members, [...newMember, "created_at_ms", "last_seen_at_ms"]);
-/** Values of the non-null columns that `barePersons` lacks. */
 export const constantsOfBarePersons = {
   known: 0,
   ids_total: 1,
@@ -184,7 +182,6 @@ export const appliedStreams = pick(positions, [
   "sequence",
   "watermark_ms",
 ]);
-/** The columns of a query that joins `positions` and `position_trail`. */
 export const reachedStreams = table(
   "positions",
   { stream: text },
@@ -200,7 +197,6 @@ export const outbox = table("outbox", { message_id: text }, { subject: text, jso
 
 export const rejectedTotals = table("rejected_totals", { project_id: text }, { total: integer });
 
-/** Rows of `rejected` and `incidents` are only appended, so their keys are not unique. */
 export const rejected = table(
   "rejected",
   { project_id: text },

@@ -22,7 +22,6 @@ const readerCacheKiB = 16 * 1024;
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
-/** A statement of node:sqlite, typed for rows as arrays. */
 export interface Statement {
   run(...values: readonly Value[]): { readonly changes: number };
   get(...values: readonly Value[]): Value[] | undefined;
@@ -45,10 +44,8 @@ export class Database {
     this.#db = db;
   }
 
-  /** Opens the file for writing. Creates a missing file, and upgrades the tables. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
-      // The file will contain personal data. SQLite gives the log and its index the same mode.
       makeOwnFile(file);
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
@@ -67,7 +64,6 @@ export class Database {
     });
   }
 
-  /** Opens the file for reading, even while another process writes. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -104,7 +100,6 @@ export class Database {
     return statement as unknown as Statement;
   }
 
-  /** Runs `work` in the open transaction. If there is none, runs it in a new transaction. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);
@@ -128,9 +123,7 @@ export class Database {
     });
   }
 
-  /** Rolls back an incomplete transaction. */
   undo(): void {
-    // SQLite may already have rolled back after an error.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
   }
 
@@ -151,9 +144,8 @@ export class Database {
 }
 
 /**
- * Lets all connections of the process create temporary files in the database's folder, for large
- * rollbacks and sorts. A container may have no other writable folder, and a sort in memory has no
- * limit.
+ * SQLite creates temporary files in this folder, for large rollbacks and sorts. A container may
+ * have no other writable folder.
  */
 function spillBeside(file: string, db: DatabaseSync): void {
   const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
@@ -193,7 +185,6 @@ function otherVersion(file: string, version: number): string {
 export const remedyOfDamage =
   "restore a copy; if there is none, delete the file and its -wal, and restart: events that are still in the streams are applied again, and the effects of older events are lost";
 
-/** Fixes by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
   5: "another process has locked the file: end that process",
   6: "another process has locked the file: end that process",
@@ -205,7 +196,6 @@ const remedies: Readonly<Record<number, string>> = {
   26: "the file is not an SQLite database: use another file, or delete this file",
 };
 
-/** Runs `work`. Converts errors of SQLite to StoreErrors. */
 export function faults<Result>(what: string, work: () => Result): Result {
   try {
     return work();
@@ -224,9 +214,8 @@ export function faults<Result>(what: string, work: () => Result): Result {
 }
 
 /**
- * Limits a database's name to one writer, with a lock on an empty file next to it. If another
- * process holds the lock, throws a StoreError without waiting. The kernel releases the lock when
- * the process ends.
+ * Allows only one writer, with a lock on an empty file next to the database. If another process
+ * holds the lock, throws a StoreError without waiting.
  */
 export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
@@ -264,7 +253,6 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /** If `database` is given, reads in its transaction. */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;

@@ -1,4 +1,4 @@
-// Removes persons from the file and overwrites the deleted data. Also truncates the log, unless a
+// Removes persons from the file and overwrites the deleted data. Truncates the log, unless a
 // process is reading the file.
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,7 +16,6 @@ import { Database, faults } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
 import { numbered } from "./statements.ts";
 
-/** Maximum wait for a writer's transaction. */
 const patienceMs = 60_000;
 const emptyingMs = 10_000;
 const retryMs = 100;

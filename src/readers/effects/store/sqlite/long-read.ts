@@ -53,7 +53,7 @@ function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
 }
 
 function* personLines(database: Database): Generator<string> {
-  // Sorts only ids. Sorting would write all selected columns to a file, and properties are long.
+  // Sorts only ids, because a sort writes all selected columns to a file.
   const sorted = database.prepare(`
     SELECT id FROM members WHERE merged_into IS NULL
     ORDER BY project_id, coalesce(first_uuid, uuid)`);

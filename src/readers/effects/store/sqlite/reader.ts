@@ -1,6 +1,3 @@
-// The reader for SQLite. Opens the file read-only at the first query, and does not take the
-// writer's lock.
-
 import type { Value } from "../../../../platform/base/table.ts";
 import type { Position } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
@@ -86,7 +83,6 @@ export class SqliteReader extends SharedReader implements EffectsReader {
       for (;;) {
         const lines = await batch;
         if (lines.length === 0) return;
-        // The thread reads the next batch while these lines are processed.
         batch = thread.call("dump", kind);
         batch.catch(() => undefined);
         yield* lines;

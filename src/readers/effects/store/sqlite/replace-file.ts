@@ -1,5 +1,5 @@
-// Replaces a database with a rebuilt database. At any moment, one of the two databases has the
-// name. The caller must hold the writer's lock on this name.
+// Replaces a database with a rebuilt database. At any moment, one of them has the name. The caller
+// must hold the writer's lock on this name.
 
 import {
   closeSync,
@@ -25,7 +25,6 @@ interface Replacing {
 }
 
 const ends = ["", "-wal", "-shm", ".writer-lock"] as const;
-/** Maximum wait for occasional readers, such as a sink that queries people. */
 const readersMsMax = 3_000;
 const retryMs = 20;
 
@@ -34,8 +33,8 @@ export function removeDatabase(file: string): void {
 }
 
 /**
- * Creates an empty file with the owner and mode of the database that it will replace. Throws a
- * StoreError if this user may not set the owner, or if the file system has no hard links.
+ * Creates an empty file with the owner and mode of the current database. Throws a StoreError if
+ * this user may not set the owner, or if the file system has no hard links.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
   rmSync(backUp(file));
@@ -59,8 +58,8 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
 }
 
 /**
- * Replaces the database. Returns the new name of the old database. Both files must be in the same
- * folder. Throws a StoreError while another process reads either file.
+ * Returns the new name of the old database. Both files must be in the same folder. Throws a
+ * StoreError while another process reads either file.
  */
 export function replaceDatabase({ file, rebuilt }: Replacing): string {
   for (const one of [rebuilt, file]) intoOneFile(one);
@@ -79,7 +78,6 @@ function intoOneFile(file: string): void {
   faults(`write to ${file}`, () => {
     const database = new DatabaseSync(file);
     try {
-      // Takes the exclusive lock. The next writer switches back to WAL.
       retryWhileRead(() => database.exec("PRAGMA journal_mode = DELETE"));
     } finally {
       database.close();
@@ -91,7 +89,6 @@ function intoOneFile(file: string): void {
     );
 }
 
-/** Retries while another process reads, because SQLite does not wait here. */
 function retryWhileRead(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {
@@ -118,10 +115,7 @@ function backUp(file: string): string {
   return backup;
 }
 
-/**
- * Returns an unused name for the backup, because earlier backups may be the only data about old
- * events. If a killed process left a name that links to the database itself, returns this name.
- */
+/** Earlier backups are retained, because they may have the only data about old events. */
 function backupName(file: string): string {
   const inode = statSync(file).ino;
   for (let nth = 1; ; nth++) {

@@ -32,10 +32,8 @@ type MethodOf<Side> = {
   string;
 type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never[]) => unknown>;
 
-/** Tests run the TypeScript source. A build runs JavaScript. */
 const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
 
-/** A thread that runs the methods of the class `Side`. */
 export class ThreadLink<Side> {
   readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
@@ -46,7 +44,6 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Calls a method. Starts the thread if it does not run, for example after a failure. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -59,7 +56,6 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /** Ends the thread and closes its connection, after all earlier calls. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -74,7 +70,6 @@ export class ThreadLink<Side> {
   #start(): Worker {
     const worker = new Worker(new URL(threadFile, import.meta.url), {
       workerData: this.#data,
-      // node:sqlite reports at each start that it is experimental. The release of Node is pinned.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: `effects-${this.#data.role}`,
     });

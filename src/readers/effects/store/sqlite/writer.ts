@@ -1,6 +1,3 @@
-// The writer's part of the database, in a separate thread. Takes the lock, writes commits, and
-// reads data that must be as new as the last commit.
-
 import type { FileLock } from "../../../../platform/base/files.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { bindSql } from "../installation.ts";
@@ -20,7 +17,7 @@ import {
   upsertSql,
 } from "./statements.ts";
 
-/** Number of rows per statement, because a call takes about as long as a row. */
+/** Several rows share a call, because a call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -32,7 +29,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /** Opens the database. All other methods do so too, because a new thread may have started. */
+  /** All other methods open the database too, because a new thread may have started. */
   open(): void {
     this.#open();
   }
@@ -44,7 +41,7 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** Returns whether the locked file still has its name. If not, another process may lock it. */
+  /** If the locked file was replaced, another process may lock the new file. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
@@ -72,7 +69,6 @@ export class SqliteWriter {
     });
   }
 
-  // This method and the next two also see the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -158,7 +154,6 @@ export class SqliteWriter {
     if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
   }
 
-  /** Inserts members, and returns how many are new. Calls `replaces` before a reset. */
   #insertMembers(
     table: Table,
     values: readonly Value[],
@@ -174,8 +169,6 @@ export class SqliteWriter {
       const rows = values.slice(at, at + width * count);
       const inserted = (count === 1 ? one : many).run(...rows).changes;
       added += inserted;
-      // SQLite does not report which rows existed. But a reset does not change rows that were just
-      // inserted.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
         replaces(row);
@@ -191,7 +184,6 @@ export class SqliteWriter {
     if (groups !== 0) this.#prepared("UPDATE totals SET groups = groups + ?").run(groups);
   }
 
-  /** Updates existing rows, inserts the other rows, and returns the number of inserted rows. */
   #put(table: Table, values: readonly Value[]): number {
     const update = this.#prepared(updateSql(table));
     const insert = this.#prepared(insertSql(table));
