@@ -1,5 +1,5 @@
 // The command tree: names, arguments, options and the function of each command.
-// docs/reference/commands.md is generated from this tree.
+// docs/reference/commands.md is generated from it.
 
 import { Command, Help, Option } from "commander";
 import type { CommandContext, ConfiguredCommand } from "../commands/context.ts";
@@ -90,8 +90,8 @@ function settingsLast<Item extends Command | Option>(
   return new Help().groupItems(sorted, sorted, groupOf);
 }
 
-// Modules that serve are imported only when they run. main.ts must set a variable before
-// uWebSockets.js is loaded, and other commands start faster.
+// The modules of `serve` and `up` are imported only when these commands run. So main.ts can set a
+// variable before uWebSockets.js is loaded, and the other commands start faster.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {
@@ -152,7 +152,7 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // The suggestion for a mistyped command could be a command that invalidates keys.
+  // A suggestion after a typo could be a command that makes API keys invalid.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))

@@ -34,9 +34,9 @@ import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 
 /**
- * V8 flags that inline more functions into the loops over the events of a body. A batch of 100
- * events takes 5 % less CPU. Node accepts these flags neither in NODE_OPTIONS nor in a worker's
- * options.
+ * V8 flags that inline more functions into the loops over the events of a body. With them, a batch
+ * of 100 events takes 5 % less CPU. They are set at runtime, because Node accepts them neither in
+ * NODE_OPTIONS nor in the options of a worker.
  */
 const inliningFlags = [
   "--max-inlined-bytecode-size=1000",
@@ -250,15 +250,18 @@ function connectionLimits(config: Config): {
   };
 }
 
-/** Nice levels below the event loop. On a busy CPU, a pool thread gets a third of its share. */
+/**
+ * Number of nice levels between the pool threads and the event loop. If the CPU is busy, a pool
+ * thread then gets a third of the CPU time of the event loop.
+ */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
 const poolThread = "libuv-worker\n";
 
 /**
- * Lowers the priority of the pool threads, so that large bodies of one sender do not delay all
- * clients. Only Linux has a priority per thread.
+ * Lowers the priority of the pool threads, so that large bodies of one client do not delay other
+ * clients. This works only on Linux, where each thread has its own priority.
  */
 async function lowerBackgroundThreads(): Promise<void> {
   try {

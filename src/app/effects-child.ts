@@ -1,5 +1,5 @@
-// The effects process that `up` runs as a child, so that effects and gateway do not share a thread.
-// When the parent ends, even by a crash, the channel closes and the child exits.
+// Runs the effects as a child process of `up`, so that effects and gateway do not share a thread.
+// If the parent process ends, even by a crash, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
@@ -92,7 +92,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/** New threads of the process inherit the priority. */
+/** Lowers the priority of a process. New threads of the process inherit it. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -123,8 +123,8 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
 }
 
 /**
- * Returns the port of the settings if it is free, else another free port; undefined if no port is
- * free. Another process may take the port before its first use.
+ * Returns the port of the settings if it is free. Otherwise, returns another free port, or
+ * undefined if there is none. Another process may use the port before this process opens it.
  */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,

@@ -1,5 +1,5 @@
-// The effects process: wires database, NATS, writer and HTTP port. Opens the database before it
-// connects to NATS, so that people can be read while NATS is down.
+// The effects process: connects the database, NATS, the writer and the HTTP port. The database is
+// opened first, so that persons can be read while NATS is unavailable.
 
 import { availableParallelism } from "node:os";
 import path from "node:path";
@@ -39,13 +39,13 @@ interface ServeOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly acceptExpired: boolean;
-  /** This is the child process of `up`, which has no port. */
+  /** If true, this process is the child process of `up`. It does not open a port. */
   readonly isChild: boolean;
 }
 
 /**
- * Limit of the effects child of `up`. Without it, the gateway's throughput would fall by 20 % to 40
- * %.
+ * Maximum event rate of the child process of `up`. Without a limit, the throughput of the gateway
+ * would be 20 % to 40 % lower.
  */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
@@ -216,8 +216,8 @@ function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
 }
 
 /**
- * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist. After a typo, a new
- * database in another folder would receive all events.
+ * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist. Otherwise, a typo in
+ * the folder would create a new database.
  */
 export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   const folder = folderOf(config);

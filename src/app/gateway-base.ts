@@ -8,13 +8,13 @@ import type { Config } from "../platform/settings/config.ts";
 export interface GatewayDependencies {
   readonly log: ProcessLog;
   readonly signal?: AbortSignal;
-  /** undefined for a single gateway. Workers open no admin port. */
+  /** The role of this worker, if the gateway has workers. Workers do not open an admin port. */
   readonly worker?: "first" | "joining";
   readonly wallMs?: () => number;
   readonly registryPollMs?: number;
   readonly tryKey?: string | undefined;
   readonly effectsPort?: (() => number | undefined) | undefined;
-  /** Answers further paths of the admin port. Returns false if it does not answer. */
+  /** Answers requests for additional paths of the admin port. Returns false for unknown paths. */
   readonly adminPages?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
@@ -45,7 +45,7 @@ class Closers {
 
 class GatewayStatus {
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
-  /** Returns facts for the operator that do not prevent the gateway from storing events. */
+  /** Returns warnings for the operator. The gateway can store events despite them. */
   warnings: () => readonly string[] = () => [];
   isConnected: () => boolean = () => false;
   publicPort: number | undefined;
@@ -64,7 +64,7 @@ export function gatewayBase(
   const status = new GatewayStatus();
   const metrics = new Metrics();
   closers.add(() => metrics.close());
-  // The alert for a NATS that was never reached needs this gauge from the first scrape on.
+  // The gauge exists from the start, because an alert needs it even before the first connection.
   metrics.watch({ penstock_nats_connected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
   const instance = instanceOf(config);

@@ -18,13 +18,17 @@ export interface Gateway {
   readonly clientWarnings: ClientWarnings;
   readiness(): Promise<readonly string[]>;
   warnings(): readonly string[];
-  /** Waits for `drainDelayMs` (default: the setting), then drains and closes everything. */
+  /**
+   * Waits for `drainDelayMs`, stops accepting requests, and closes everything. The default of
+   * `drainDelayMs` is the setting.
+   */
   close(drainDelayMs?: number): Promise<void>;
 }
 
 /**
- * Waits for NATS, creates or checks the streams, reads the registry, then listens. Rejects if a
- * port is taken, if a stream would not retain acknowledged events, or if the signal aborts.
+ * Waits for NATS, creates or checks the streams, reads the registry, and then opens the public
+ * port. Rejects if a port is in use, if a stream would lose acknowledged events, or if the signal
+ * aborts.
  */
 export async function startGateway(
   config: Config,
@@ -73,7 +77,7 @@ export async function startGateway(
   }
 }
 
-/** The admin port opens first, so that it responds while the other parts start. */
+/** Opens the admin port. It is opened first, so that it responds while the other parts start. */
 async function openOperatorSide(base: GatewayBase) {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort, adminPages } = base;

@@ -56,7 +56,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     sourcesOf: (project) => sourcesOf(config, project),
     rejectedStreams: (project) => rejectedStreams(config, project),
     async projectIds(connection, project) {
-      // Listing half a million projects takes seconds.
+      // If there are many projects, none is listed. Listing half a million projects takes seconds.
       if (project === undefined) {
         const bucket = await bucketReader(connection, bucketName(subjectPrefix));
         if (((await bucket.state())?.entries ?? 0) > projectsListedMax) return [];
@@ -67,7 +67,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     async connect() {
       const options = { name: "penstock-live", timeoutMs: connectTimeoutMs };
       const connection = await connectOnce(access, options);
-      // The page must recover after a refusal, like the gateway's own connection.
+      // The connection is retried after a refusal, like the gateway's own connection.
       outlastRefusals(connection);
       return connection;
     },

@@ -25,7 +25,7 @@ export function positiveInteger(text: string): number {
   return Number(text);
 }
 
-/** Returns milliseconds. */
+/** Parses a duration. Returns milliseconds. */
 export function duration(text: string): number {
   try {
     return durationMs(text);
@@ -41,8 +41,8 @@ export function streamShare(text: string): number {
 }
 
 /**
- * Reports errors of `make` as wrong usage. A supervisor does not restart a process that ends with
- * this exit code.
+ * Calls `make` and reports its errors as usage errors. A supervisor does not restart a process that
+ * ends with this exit code.
  */
 export function orUsageFault<Target>(make: () => Target): Target {
   try {
@@ -53,8 +53,8 @@ export function orUsageFault<Target>(make: () => Target): Target {
 }
 
 /**
- * A child process receives the settings in a message, because an environment must not contain their
- * secrets.
+ * Returns the environment without the settings. A child process receives the settings in a message,
+ * because its environment must not contain secrets.
  */
 export function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   const known = new Set(Object.keys(settings).map(variableOf));

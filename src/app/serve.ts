@@ -1,5 +1,5 @@
-// `serve` and `up` start the embedded NATS if the settings name no NATS. Then they start the
-// gateway, in this process or in workers.
+// The commands `serve` and `up`. They start the embedded NATS server if the settings contain no
+// NATS URL. Then they start the gateway, either in this process or in workers.
 
 import { once } from "node:events";
 import { resolve } from "node:path";
@@ -32,8 +32,8 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 }
 
 /**
- * Runs the gateway with an embedded NATS and a sample project. If the default port of the effects
- * is taken, another port is used. A port from the settings must be free.
+ * Runs the gateway with an embedded NATS server and a sample project. If the default port of the
+ * effects is in use, another port is used. If a port from the settings is in use, `up` fails.
  */
 export async function up(
   config: Config,
@@ -106,13 +106,13 @@ async function run(
   }
 }
 
-/** Closes everything, even if a part fails. Then throws the first error. */
+/** Closes everything, even if an error occurs. Then throws the first error. */
 async function closeAll(
   gateway: Running | undefined,
   effects: EffectsChild | undefined,
   embedded: EmbeddedNats | undefined,
 ): Promise<void> {
-  // The next start applies the events that the gateway stores after the effects have stopped.
+  // The next start applies events that the gateway stores after the effects have stopped.
   const closed = await Promise.allSettled([gateway?.close(), effects?.close()]);
   closed.push(...(await Promise.allSettled([embedded?.close()])));
   const failed = closed.find(({ status }) => status === "rejected");
@@ -145,7 +145,7 @@ interface Answering {
   readonly log: Log;
 }
 
-/** doctor and a second start read the ports in the data folder. */
+/** Writes the ports to the data folder. `doctor` reads them, and so does a second start. */
 function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
   const { port, adminPort } = gateway;
   try {

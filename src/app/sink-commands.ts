@@ -160,7 +160,7 @@ function requireTarget(target: string | undefined, example: string): string {
   );
 }
 
-/** Rejects a URL, because the sink would create a local folder of that name. */
+/** Returns the folder. Rejects a URL, because it would become the name of a local folder. */
 function localFolder(folder: string): string {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(folder))
     throw new CommandError(
@@ -236,8 +236,8 @@ function withPersons(command: Command): Command {
 }
 
 /**
- * Returns undefined without --with-person. Rejects if the database is missing or belongs to another
- * installation.
+ * Returns undefined if --with-person is not set. Rejects if the database does not exist or belongs
+ * to another installation.
  */
 export async function peopleOf(
   config: Config,

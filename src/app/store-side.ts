@@ -63,8 +63,8 @@ async function readRegistry(
     connection,
     ...{ prefix, replicas, hubDomain, log, signal, pollMs, wallMs: () => clock.wallMs() },
     refusal: (error) => link.refusal(error),
-    // Stored events show whether the registry has lost projects. A leaf node has its registry on
-    // the hub, so it cannot check this.
+    // If the streams contain events of a missing project, the registry has lost projects. This
+    // cannot be checked on a leaf node, because its registry is on the hub.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });
   status.warnings = () => registry.warnings;

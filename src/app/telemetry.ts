@@ -6,12 +6,12 @@ import { version } from "./options.ts";
 interface TelemetryParts {
   readonly name: string;
   readonly hasRequests?: boolean;
-  /** The metrics to export; absent if another process exports them. */
+  /** The metrics to export. They are undefined if another process exports them. */
   readonly snapshot?: NonNullable<TelemetryOptions["metrics"]>["snapshot"] | undefined;
   readonly log: Log;
 }
 
-/** Returns undefined if nothing is exported. OpenTelemetry's packages are then not loaded. */
+/** Returns undefined if nothing is exported. The OpenTelemetry packages are then not loaded. */
 export async function openTelemetry(
   config: Config,
   { name, hasRequests = false, snapshot, log }: TelemetryParts,

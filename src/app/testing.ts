@@ -1,5 +1,5 @@
-// `penstock testing`: a gateway for automated tests, on a temporary store, with pages on its admin
-// port that return and await stored events.
+// The command `penstock testing`: a gateway with a temporary store for automated tests. The admin
+// port has additional pages that return stored events or wait for them.
 
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statfsSync } from "node:fs";
@@ -25,7 +25,7 @@ export interface TestingOptions {
 
 const memoryFolder = "/dev/shm";
 
-/** Runs until the program is stopped, or standard input closes if `exitWithStdin` is set. */
+/** Runs until the program is stopped or, with `exitWithStdin`, standard input is closed. */
 export async function testing(
   config: Config,
   { json, exitWithStdin }: TestingOptions,

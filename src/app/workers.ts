@@ -69,7 +69,7 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    // No load balancer knows the workers yet, so the drain delay is 0.
+    // The drain delay is 0, because no load balancer knows the workers yet.
     await close(0);
     throw error;
   }

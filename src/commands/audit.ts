@@ -1,5 +1,5 @@
-// The audit log of an operator's changes: one JSON line on standard error for each change, even for
-// a failed change.
+// The audit log of an operator's changes. It writes one JSON line to standard error for each
+// change, even if the change fails.
 
 import { hostname } from "node:os";
 import { createLog } from "../platform/base/log.ts";
@@ -11,6 +11,7 @@ export function authorOf({ context }: Pick<ConfiguredCommand, "context">): strin
   return `${userOf(context.host)}@${hostname()}`;
 }
 
+/** Runs a change and logs it. `what` must not contain a key or another secret. */
 export async function audited<T>(
   command: ConfiguredCommand,
   { change, ...what }: { readonly change: string; readonly [field: string]: unknown },

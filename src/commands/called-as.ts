@@ -1,4 +1,4 @@
-// How this program was started: its launcher, and options that npm has consumed.
+// Detects how this program was started: its launcher, and options that npm has removed.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -10,20 +10,20 @@ interface Start {
   readonly npmFolder: string | undefined;
 }
 
-/** Returns the command that starts this program again, quoted for a shell. */
+/** Returns the shell command that starts this program again. */
 export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string {
   const root = dirname(dirname(mainFile));
   const bundled = join(root, "bin", "penstock");
   if (existsSync(bundled)) return shellWord(bundled);
-  // npm runs its scripts in the clone, even if it was called in another folder.
+  // npm runs its scripts in the folder of the checkout, even if npm was called in another folder.
   const isInRoot = resolve(npmFolder ?? workingFolder) === root;
   return isInRoot ? "./penstock" : shellWord(join(root, "penstock"));
 }
 
 export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
   const root = dirname(dirname(mainFile));
-  // The launcher of a checkout uses the data folder of the checkout. The launcher of the npm
-  // package uses the data folder in the working folder.
+  // In a checkout, the default data folder is in the checkout. With the npm package, it is in the
+  // working folder.
   return existsSync(join(root, "penstock"))
     ? resolve(dataDir) === join(root, "data")
     : dataDir === "./data";
@@ -39,11 +39,11 @@ interface NpmRun {
   readonly script: string;
 }
 
-/** Rejects options that npm has consumed, because the command would run without them. */
+/** Rejects options that npm has removed, because the command would run without them. */
 export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun): void {
   const npmScript = env["npm_lifecycle_script"] ?? "";
   if (!npmScript.split(/[\s/]/).includes(script)) return;
-  // An option that has arrived shows that the user typed `--`.
+  // Options are only passed to the program if the user has typed `--` before them.
   if (args.some((arg) => arg.startsWith("-"))) return;
   const { command, depth } = commandNamed(program, args);
   const kept = command.options.filter((option) => isKept(option, env));
@@ -74,7 +74,7 @@ function commandNamed(program: Command, args: readonly string[]) {
 
 function isKept({ long }: Option, env: NpmRun["env"]): boolean {
   const name = long?.slice("--".length) ?? "";
-  // npm sets the variable to an empty value for options that are off.
+  // For an option that is off, npm sets the variable to an empty value.
   if ((env[variableOf(name)] ?? "") === "") return false;
   return !isInNpmrc(name, env);
 }
@@ -102,7 +102,7 @@ function textOf(file: string): string {
   }
 }
 
-/** Without the value, which may be a secret. */
+/** Returns the flag without its value, because the value may be a secret. */
 function flagsOf({ flags }: Option): string {
   return flags.replace(/^-\w, /, "");
 }

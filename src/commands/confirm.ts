@@ -7,7 +7,7 @@ interface Confirmation {
   readonly word: string;
 }
 
-/** Asks on the terminal. Throws a CommandError unless the operator types the word. */
+/** Asks the operator for confirmation. Throws a CommandError unless the operator types the word. */
 export async function confirm(
   { context }: ConfiguredCommand,
   { command, question, word }: Confirmation,

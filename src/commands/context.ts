@@ -13,11 +13,11 @@ export interface CommandContext {
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable;
-  /** Aborts at the first stop signal, or when the reader of standard output closes its end. */
+  /** Aborts at the first stop signal, or when the program that reads standard output ends. */
   readonly stop: AbortSignal;
 }
 
-/** An expected failure. Only its message is shown. "" means that it was already printed. */
+/** An expected failure. Only its message is printed, unless the message is empty. */
 export class CommandError extends Error {
   readonly exitCode: number;
 
@@ -45,7 +45,8 @@ export function note({ context }: WithContext, line: string): void {
 }
 
 /**
- * Several signals in this time count as one, because terminal, npm and script each forward Ctrl-C.
+ * Several signals within this time count as one, because the terminal, npm and the script each
+ * forward Ctrl-C.
  */
 const sameKeyPressMs = 300;
 

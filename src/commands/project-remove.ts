@@ -1,6 +1,6 @@
-// `penstock project remove` makes gateways reject new events of a project, removes its stored
-// events, and then removes the project itself and its rules. Each step can be repeated. If the command was
-// killed, the operator runs it again.
+// The command `penstock project remove` disables a project, removes its stored events, and then
+// removes the project and its rules. Each step can be repeated, so the operator can run the command
+// again if it was killed.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -33,11 +33,11 @@ export interface RemoveOptions {
   readonly dryRun: boolean;
   readonly yes: boolean;
   readonly effects: boolean;
-  /** Called after each step. Tests end the process in it. */
+  /** Called after each step. Tests use it to end the process. */
   readonly stepped?: (step: "disabled" | "purged" | "effects") => void;
 }
 
-/** Time until all gateways have read a change of the registry. */
+/** Time in ms after which all gateways have read a change of the registry. */
 const gatewaysReadMs = 1_000;
 const changeTimeoutMs = 60_000;
 
@@ -97,7 +97,7 @@ class Removal {
       if (effects) await this.#removeEffects();
       stepped?.("effects");
       await removeEntry(this.#connection, this.#place);
-      // Gateways that have read the removal write no usage of the project.
+      // All gateways must have read the removal, so that none writes usage of the project.
       await delay(gatewaysReadMs + usageWriteMsMax);
       await this.#removeUsage(manager);
       const entries = await removeRules(this.#connection, this.#place);
@@ -169,7 +169,8 @@ class Removal {
     try {
       await setEnabled(this.#connection, { ...this.#place, enabled: false });
     } catch (error) {
-      // A damaged entry cannot be disabled. Gateways also reject the keys of a removed project.
+      // A damaged entry is removed instead, because it cannot be disabled. The gateways also reject
+      // the keys of a removed project.
       if (error instanceof DamagedEntryError) await removeEntry(this.#connection, this.#place);
       else if (!(error instanceof UnknownProjectError)) throw error;
     }

@@ -21,7 +21,7 @@ import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./cont
 import { atRegistry, changedRegistry, requireArguments } from "./registered-project.ts";
 import { counted, table } from "./terminal.ts";
 
-/** Time until all gateways have read a change. Until then, a new key gets a 401. */
+/** Time in ms until all gateways have read a change. Until then, a new key gets a 401. */
 const gatewaysReadMs = 1_000;
 
 interface NewProject {
@@ -100,7 +100,7 @@ export async function enable(
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
-/** Records that the registry again contains every project, after a loss. */
+/** Records that the registry is complete again after a loss of projects. */
 export async function complete(command: ConfiguredCommand): Promise<void> {
   const count = await changedRegistry(command, { change: "project complete" }, declareComplete);
   say(
@@ -210,7 +210,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Columns count events unless their names contain REQUESTS or BYTES. */
+/** Returns a table. A column counts events unless its name contains REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const columns: Record<string, (usage: ProjectUsage) => string | number> = {
     ID: ({ projectId }) => projectId,

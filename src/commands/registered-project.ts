@@ -65,8 +65,8 @@ export async function atRegistry<T>(
 }
 
 /**
- * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
- * was removed from the registry may still have events.
+ * Rejects with a CommandError if the project is neither in the registry nor in a stream. The
+ * streams are checked, because a project that was removed from the registry may still have events.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -99,7 +99,7 @@ async function hasEvents(
   return false;
 }
 
-/** Rejects if NATS does not respond or refuses. */
+/** Returns the projects. Rejects if NATS does not respond or refuses the request. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,

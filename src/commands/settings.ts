@@ -1,5 +1,5 @@
-// Creates the flags of a command from the table of settings, and its config from flags and
-// environment.
+// Creates the flags of a command from the table of settings. Creates the config of a command from
+// the flags and the environment.
 
 import { type Command, Option } from "commander";
 import {
@@ -62,10 +62,10 @@ export const allSettings = Object.keys(settings) as SettingName[];
 
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
-/** `up` listens on loopback, because the key of its sample project is publicly known. */
+/** `up` listens only on loopback, because the key of its sample project is public. */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
-/** `testing` needs free ports and little space, and logs only errors. */
+/** `testing` uses free ports and little disk space, and it logs only errors. */
 export const testingDefaults: Defaults = {
   ...upDefaults,
   port: "0",

@@ -1,5 +1,5 @@
-// `tail` prints stored records as they enter the streams. It only reads. After a lost connection or
-// a changed stream, it resumes at its last position.
+// The command `tail` prints new records of the streams. It does not change the streams. After a
+// lost connection or a replaced stream, it resumes at its last position.
 
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
@@ -21,7 +21,7 @@ export interface TailOptions {
   readonly fromStart: boolean;
   readonly events?: readonly string[];
   readonly distinctIds?: readonly string[];
-  /** `json` (default) prints the stored records. `text` prints one short line per event. */
+  /** Output format. `json` (default) prints stored records, `text` a short line per event. */
   readonly format?: TailFormat;
 }
 
@@ -33,7 +33,7 @@ interface Tail {
   readonly context: CommandContext;
   readonly options: TailOptions;
   readonly say: (line: string) => void;
-  /** The last position shown of each source. Survives a reconnect. */
+  /** Position of the last printed message of each source. It is kept after a reconnect. */
   readonly positions: Map<string, Position>;
 }
 
@@ -47,16 +47,16 @@ interface Position {
   sequence: number;
 }
 
-/** A frame may exceed half a MiB. */
+/** Maximum number of frames to request ahead. A frame may exceed half a MiB. */
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
-/** A server that misses two pings or heartbeats counts as lost. */
+/** Interval of pings and heartbeats in ms. If two are missing, the connection counts as lost. */
 const pingMs = 5_000;
 
 /**
- * Prints events until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
- * refuses the first stream. Later, it retries forever.
+ * Prints events until `context.stop` aborts. Rejects if NATS is unreachable at the start, or if
+ * NATS refuses to read the first stream. Afterwards, it retries forever.
  */
 export async function tail(
   config: Config,
@@ -103,7 +103,7 @@ export async function tail(
   }
 }
 
-/** A user who may not read the registry can follow any project. */
+/** Rejects an unknown project, unless the user has no permission to read the registry. */
 async function requireProject(
   connection: NatsConnection,
   config: Config,
@@ -123,8 +123,8 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
-  // Read before the line "following …", because events that are stored after this line must be
-  // shown.
+  // The positions are read before the line "following …" is printed, because all events that are
+  // stored after this line must be printed.
   const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
@@ -133,7 +133,8 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
 }
 
 /**
- * Each subject has its own consumer, because one consumer with two subjects needs nats-server 2.10.
+ * Returns the subjects. Each subject has its own consumer, because a consumer with two subjects
+ * needs nats-server 2.10.
  */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
   const tokens =
@@ -189,8 +190,10 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
 }
 
 /**
- * Returns the last shown position, or the beginning of a stream that was created again. If nothing
- * was shown yet, returns the end of the stream, or its beginning if `fromStart` is set.
+ * Returns the position from which messages are printed. If messages of the source were already
+ * printed, this is the position of the last one. If the stream was replaced since, it is the
+ * beginning of the stream. Otherwise, it is the end of the stream, or the beginning if `fromStart`
+ * is set.
  */
 async function positionOf(
   { js, options, positions, say }: Tail,
@@ -268,7 +271,7 @@ function textOf(record: StoredRecord): string {
 
 function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
-  // A cut inside a surrogate pair would print a broken character.
+  // The text is not cut inside a surrogate pair, because this would print a broken character.
   const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
   return `${text.slice(0, end)}… (${text.length} characters)`;
 }

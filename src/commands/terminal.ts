@@ -1,11 +1,11 @@
-// Makes text from a client safe for the operator's terminal. Characters with an effect on the
-// terminal become JSON escapes, which do not change the meaning of JSON.
+// Makes text from a client safe for the operator's terminal. Control characters become JSON
+// escapes, which do not change the meaning of JSON.
 
 import { greatestOf } from "../platform/base/extremes.ts";
 
 /**
- * Matches C0 except tab and line feed, DEL, C1, line and paragraph separators, and the characters
- * that change the text direction.
+ * Matches C0 except tab and line feed, DEL, C1, the line separator, the paragraph separator, and
+ * characters that change the text direction.
  */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape

@@ -1,5 +1,5 @@
-// Queries the HTTP port of the effects process for the live page. The browser cannot query this
-// port, because the page's Content-Security-Policy allows only the admin port.
+// Queries the HTTP port of the effects process for the live page. The gateway makes the request,
+// because the page's Content-Security-Policy lets the browser connect only to the admin port.
 
 import { dayOf } from "../platform/base/day.ts";
 import { get } from "../platform/base/http-request.ts";
@@ -49,7 +49,10 @@ const refused: EffectsSnapshot = {
 };
 const answerBytesMax = 2_097_152;
 
-/** Returns undefined if no process responds. Omits the usage if it arrives late. */
+/**
+ * Returns the state of the effects, or undefined if the process does not respond. If the usage
+ * arrives too late, it is omitted.
+ */
 export async function effectsSnapshot(
   port: EffectsPort,
   projects: readonly string[],
@@ -72,7 +75,7 @@ export async function effectsSnapshot(
   }
 }
 
-/** Returns unparsed JSON, so that numbers keep their digits. */
+/** Returns a person as unparsed JSON, so that numbers keep their digits. */
 export async function effectsPerson(
   port: EffectsPort,
   { project, distinctId }: { readonly project: string; readonly distinctId: string },

@@ -1,12 +1,12 @@
-// Selects the events for the viewers of one filter. Reads frames at a limited rate, and collects
-// events for the next push.
+// Selects the events for the viewers with the same filter. It limits the rate of lines that are
+// parsed, and collects events until they are sent.
 
 import type { ServerResponse } from "node:http";
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
 
-/** An undefined member matches every event. */
+/** A filter for events. An undefined member matches all events. */
 export interface LiveFilter {
   readonly project?: string | undefined;
   readonly event?: string | undefined;
@@ -15,12 +15,12 @@ export interface LiveFilter {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /** A lower bound, because an unread message counts as one event. */
+  /** Number of skipped events. Each unread message counts as one event. */
   readonly skipped: number;
 }
 
 const eventsPerSecondMax = 50;
-/** A viewer cannot read more lines. */
+/** Maximum number of parsed lines per second. A viewer cannot read more lines. */
 const parsedPerSecondMax = 1_000;
 const recentMax = 50;
 const lineFeed = 0x0a;
@@ -43,7 +43,8 @@ export class Feed {
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
-    // Earlier messages arrive only once, and must not use the rate limit of current events.
+    // Messages from before the start have their own limit, because they are read only once and must
+    // not use the limit of new events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
       if (wanted === undefined) this.#skipped += count;
@@ -105,8 +106,8 @@ export class Feed {
 }
 
 /**
- * Rejects most lines that do not contain the text. Lines with escapes pass, because they may
- * contain the text in escaped form.
+ * Returns a fast check that is false for most lines without the text. It is true for lines with
+ * escapes, because they may contain the text in escaped form.
  */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
@@ -155,12 +156,12 @@ export interface ShownEvent {
 }
 
 const textCharsMax = 4_096;
-/** This number of UTF-8 bytes has at least `textCharsMax` UTF-16 units. */
+/** Any text with this number of UTF-8 bytes has at least `textCharsMax` UTF-16 units. */
 const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
-/** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
+/** Maximum bytes of the members before `properties`. Only an extreme event name exceeds it. */
 const headBytesMax = 65_536;
-/** No earlier string can contain this text, because strings escape quotes. */
+/** This text cannot be part of an earlier string, because quotes in strings are escaped. */
 const propertiesKey = ',"properties":';
 
 function shownEvent(line: Buffer): ShownEvent | undefined {
@@ -184,7 +185,7 @@ function shownEvent(line: Buffer): ShownEvent | undefined {
   };
 }
 
-/** Returns the members before `properties`; undefined if the line is not a record. */
+/** Returns the members before `properties`, or undefined if the line is not a record. */
 export function headOf(line: Buffer): Record<string, unknown> | undefined {
   const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
   if (end < 0 && line.length > headBytesMax) return undefined;
@@ -212,7 +213,7 @@ export interface Viewer {
   end(): void;
 }
 
-/** A browser that watches the page. A slow browser loses events, without delaying others. */
+/** A browser that shows the page. A slow browser loses events, and does not delay others. */
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;
   readonly #monotonicMs: () => number;

@@ -59,7 +59,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Returns false if the path does not belong to the live page. */
+  /** Answers a request. Returns false if its path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -148,7 +148,7 @@ export class LivePage {
     }
   }
 
-  /** A person is shown under the same conditions as events. Never rejects. */
+  /** Returns a person. The same access rules apply as for events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl, signEffects } = this.#options;
     const url = effectsUrl?.();

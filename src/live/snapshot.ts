@@ -1,5 +1,5 @@
-// The state of the gateway for the live page, once per second. If a part does not respond in time,
-// the page shows the part's last value.
+// Collects the state of the gateway for the live page once per second. If a value is not available
+// in time, the page shows the previous value.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import type { Sign } from "../platform/base/port-access.ts";
@@ -64,7 +64,7 @@ export class Snapshots {
 
   async take(viewers: number, projects: readonly string[]) {
     this.#projects = projects;
-    // Not awaited, because the gateway's own state must not wait for another process.
+    // The promise is not awaited, because the effects process may respond late.
     void this.#effects.refresh();
     const parts = [this.#counts, this.#clientWarnings, this.#readiness, this.#store];
     await atMost(waitMs, Promise.all(parts.map((part) => part.refresh())));

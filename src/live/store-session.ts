@@ -1,5 +1,5 @@
-// The live page's own connection to NATS, so that a viewer never delays storing. It is open while a
-// viewer watches.
+// The live page has its own connection to NATS, so that viewers never delay the storing of events.
+// The connection is open while there are viewers.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../platform/base/retry.ts";

@@ -1,5 +1,6 @@
-// The work for the viewers of the live page: a snapshot per second, a connection to NATS, and a
-// tail for each filter in use. Without viewers, it only samples the counts of the last minute.
+// Does the work for the viewers of the live page: one snapshot per second, a connection to NATS,
+// and a tail for each filter in use. Without viewers, it only records the counts of the last
+// minute.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { Feed, type LiveFilter, type Viewer } from "./feed.ts";
@@ -108,7 +109,7 @@ export class Watch {
     return { session, stop };
   }
 
-  /** The tails remove their consumers over the session's connection, so it is closed last. */
+  /** The session is closed last, because the tails use it to remove their consumers. */
   #stop(): void {
     const ended = this.#running;
     this.#running = undefined;
@@ -129,7 +130,7 @@ export class Watch {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // The recent events that a new viewer gets include the pending events.
+    // The other viewers get the pending events now. The new viewer gets them as recent events.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
@@ -138,7 +139,7 @@ export class Watch {
 
   #open(filter: LiveFilter, session: StoreSession): Channel {
     const { project, event, distinctId } = filter;
-    // The newest messages of all projects rarely contain a matching event.
+    // If the filter has an event or a distinct id, few of the newest messages match.
     const isRare = event !== undefined || distinctId !== undefined;
     const feed = new Feed(filter, this.#options.monotonicMs);
     const stop = new AbortController();
@@ -165,7 +166,7 @@ export class Watch {
     this.#untilDone(channel.ended);
   }
 
-  /** An unknown project is watched anyway, because it may be added later. */
+  /** An unknown project is accepted, because it may be created later. */
   async #sendProjects(
     viewer: Viewer,
     project: string | undefined,

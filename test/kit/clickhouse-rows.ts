@@ -1,4 +1,4 @@
-/** 64-bit numbers are returned as strings. Rejects with the server's message. */
+/** Returns the rows of a query. 64-bit numbers are strings. Rejects with the server's message. */
 export async function askedClickHouse(
   url: string,
   sql: string,

@@ -1,5 +1,5 @@
-// A real ClickHouse server on a loopback port with its own data folder. A restarted server keeps
-// its port and data. The server and its folder are removed when the test process ends.
+// A real ClickHouse server on a loopback port with its own data folder. If it is restarted, it
+// keeps its port and its data. The server and its folder are removed when the test process ends.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -23,7 +23,7 @@ export interface TestClickHouseOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * If false, repeated rows remain, so that tests can count them. Default: ClickHouse merges them.
+   * If false, ClickHouse does not merge repeated rows, so that tests can count them. Default: true.
    */
   readonly merges?: boolean;
 }
@@ -47,8 +47,8 @@ const password = "pass-word-of-tests";
 const startMsMax = 30_000;
 
 /**
- * Fetches ClickHouse if necessary. Returns undefined, and reports this on standard error, if this
- * host cannot run ClickHouse.
+ * Downloads ClickHouse if necessary. If this host cannot run ClickHouse, returns undefined and
+ * prints the reason to standard error.
  */
 export async function findClickHouse(): Promise<TestProgram | undefined> {
   const found = await findTestProgram("clickhouse");

@@ -1,5 +1,5 @@
-// Databases of the effects: a SQLite file in a new folder, or a database on a PostgreSQL server
-// that is started for the test.
+// Creates databases for the effects: a SQLite file in a new folder, or a database on a PostgreSQL
+// server that is started for the test.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ export interface EffectsDatabases {
   readonly postgres: TestPostgres | undefined;
   newDatabase(): Promise<StorePlace>;
   copy(place: StorePlace): Promise<string>;
-  /** With PostgreSQL this affects all databases of the server. */
+  /** Restores a copy of the database. With PostgreSQL, all databases of the server are restored. */
   restore(place: StorePlace, copy: string): Promise<void>;
   breakLock(place: StorePlace): Promise<void>;
   remove(): Promise<void>;
@@ -55,7 +55,7 @@ class SqliteFiles implements EffectsDatabases {
   }
 
   async restore(place: StorePlace, copy: string): Promise<void> {
-    // SQLite would replay a change log of another file into the restored file.
+    // The log files are removed. Otherwise, SQLite would apply them to the restored file.
     for (const suffix of ["-wal", "-shm"]) rmSync(`${fileOf(place)}${suffix}`, { force: true });
     cpSync(copy, fileOf(place));
   }

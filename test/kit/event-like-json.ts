@@ -1,5 +1,5 @@
-// Random JSON texts that resemble events and batches, with reserved keys at every level,
-// duplicated, escaped, or of the wrong type.
+// Creates random JSON texts that look like events and batches. Reserved keys are at every level,
+// and may be duplicated, escaped, or of the wrong type.
 
 import fc from "fast-check";
 

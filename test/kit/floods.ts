@@ -4,7 +4,7 @@ import { Client } from "undici";
 import { expect } from "vitest";
 
 export interface Sent {
-  /** 0 if the connection ended without an answer. */
+  /** The status of the response. It is 0 if the connection ended without a response. */
   readonly status: number;
   readonly code: string;
   readonly uploadMs: number;
@@ -120,7 +120,7 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
 
 let noteIsPrinted = false;
 
-/** Without /proc, returns 0, which passes every limit, and prints a note. */
+/** Returns the resident memory. Without /proc, prints a note and returns 0, so all limits pass. */
 export function residentBytes(pid: number): number {
   return fieldOf(pid, "VmRSS");
 }

@@ -30,7 +30,8 @@ export async function postgresForFile(options: TestPostgresOptions = {}): Promis
 }
 
 /**
- * A list of one server for `describe.each`. The list is empty if this host cannot run ClickHouse.
+ * Returns a list for `describe.each`. It contains one server, or is empty if this host cannot run
+ * ClickHouse.
  */
 export async function clickHousesForFile(
   options: TestClickHouseOptions = {},

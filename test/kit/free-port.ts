@@ -1,5 +1,5 @@
-// Ports for the servers of tests. A port is chosen before its server listens, so other tests must
-// not choose it meanwhile.
+// Chooses ports for the servers of tests. A port is reserved, because another test could choose the
+// same port before the server listens.
 
 import { randomInt } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
@@ -13,8 +13,8 @@ const reservedMax = 256;
 const reservations: Socket[] = [];
 
 /**
- * Reserves the port against the tests of all processes. The reservation is a UDP socket on the same
- * number, which the kernel closes with this process.
+ * Returns a free port that no other test process will choose. It is reserved by a UDP socket with
+ * the same number, which the kernel closes when this process ends.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {

@@ -1,4 +1,4 @@
-// The real gateway, in this process, on random ports, with a nats-server of the kit.
+// The real gateway in this process, on random ports, with a nats-server of the test kit.
 
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -86,8 +86,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
       for (const { id, key } of added)
         await addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 });
     });
-    // The gateway has read the registry after this time. Requests would be counted, and scrapes use
-    // CPU.
+    // The delay is long enough for the gateway to read the registry. Polling from the start would
+    // waste CPU, and its requests would be counted.
     await delay(2 * registryPollMs);
     await until(async () => (await known()) >= knownBefore + count);
     const { key } = added.at(-1)!;
@@ -101,7 +101,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     );
   }
 
-  /** An older connection may still be reconnecting after a restart of the server. */
+  /** Each call opens a connection, because an older one may still be reconnecting. */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });
     try {

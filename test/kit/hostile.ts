@@ -32,7 +32,7 @@ export function event(distinctId: string, more: object = {}): string {
   return JSON.stringify({ api_key: key, event: "e", distinct_id: distinctId, ...more });
 }
 
-/** `Content-Length` is added unless `headers` state the length of the body. */
+/** Returns a request. `Content-Length` is added unless `headers` determine the body's length. */
 export function request(
   body: string | Uint8Array,
   headers: readonly string[] = [`Content-Length: ${Buffer.byteLength(body)}`],
@@ -49,9 +49,7 @@ export interface Heard {
 }
 
 export interface RawOptions {
-  /**
-   * The number of answers to wait for; one by default. The wait also ends when the connection ends.
-   */
+  /** Number of responses to wait for. Default: 1. The wait also ends when the connection ends. */
   readonly answers?: number;
   readonly fin?: boolean;
 }
@@ -130,8 +128,8 @@ export async function stored({ nats }: Target): Promise<string[]> {
 }
 
 /**
- * After any client behaviour, the process runs, a request is answered 200, nothing is in flight,
- * and memory is nearly as before.
+ * Checks that a client has not harmed the gateway: the process runs, a request is answered with a
+ * 200, no bytes are in flight, and the memory is nearly as before.
  */
 export async function expectUnharmed({
   gateway,

@@ -1,5 +1,5 @@
-// The real uWebSockets.js server with an intake that records bodies and answers immediately, later,
-// or never.
+// The real uWebSockets.js server with a test intake. The intake records bodies, and answers
+// immediately, later or never.
 
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
@@ -47,7 +47,7 @@ export interface TestServer {
   readonly finished: string[];
   readonly aborted: string[];
   readonly logged: object[];
-  /** Handles a body in place of the intake. Default: answers `oneStored` immediately. */
+  /** Answers a body. By default, it answers immediately with `oneStored`. */
   answer: (exchange: Exchange, body: Buffer) => Promise<void> | void;
   refusal: ErrorCode | undefined;
 }
@@ -65,7 +65,7 @@ export interface TestServerConfig {
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  /** Default: the inflater of the addon. If undefined, node:zlib inflates all bodies. */
+  /** Default: the inflater of the addon. If it is undefined, node:zlib decompresses all bodies. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
@@ -75,7 +75,7 @@ export interface TestServerConfig {
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
 
-/** The server is closed after the test. All bytes in flight must be released before the close. */
+/** Starts a server, which is closed after the test. Bytes in flight must be released before. */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
   const admission = new Admission(config.inflightBytesMax ?? inflightBytesMax);
   const taken: Taken[] = [];
@@ -159,7 +159,7 @@ export async function until(condition: () => boolean, what: string): Promise<voi
   }
 }
 
-/** Resolves when a drain has stopped listening, in the second turn of the event loop. */
+/** Waits until a draining server no longer listens. This takes two turns of the event loop. */
 export async function untilItListensNoMore(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
 }
@@ -178,7 +178,7 @@ export interface Wire {
   closed(): boolean;
 }
 
-/** Writes are sent immediately, each in its own segment. `from` is the local address. */
+/** Opens a connection. Each write is sent immediately in its own segment. `from` is local. */
 export async function connectTo(
   server: TestServer,
   host = "127.0.0.1",

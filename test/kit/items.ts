@@ -1,4 +1,4 @@
-// The real scanner, rules and record writer without a gateway, so that the test controls time and
+// The real scanner, rules and record writer without a gateway. The test controls the times and
 // clocks.
 
 import { randomFillSync } from "node:crypto";

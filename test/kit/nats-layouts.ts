@@ -1,4 +1,4 @@
-// nats-servers with the files in deploy/nats, in which only the listen addresses are changed.
+// Starts nats-servers with the files in deploy/nats. Only the listen addresses are changed.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -16,7 +16,10 @@ const token = "layout-token";
 interface LayoutNode {
   readonly file: "single.conf" | "cluster.conf" | "hub.conf" | "leaf.conf";
   readonly env?: Readonly<Record<string, string>>;
-  /** Replaces a port of the file that other nodes must know. Default: any free port. */
+  /**
+   * Maps a port in the file to the port that is used. It is needed if other nodes must know the
+   * port. By default, a free port is used.
+   */
   readonly ports?: Readonly<Record<number, number>>;
   readonly binary?: string | undefined;
 }
@@ -74,8 +77,8 @@ interface Hub {
   readonly server: TestNatsServer;
   gather(...leaves: string[]): Promise<string>;
   /**
-   * Removes the hub's sources and adds them again. The hub itself retries an absent leaf only 40 s
-   * after a restart.
+   * Removes the sources of the hub and adds them again. Without this, a hub tries an absent leaf
+   * node again only 40 s after a restart.
    */
   askAgain(...leaves: string[]): Promise<void>;
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;

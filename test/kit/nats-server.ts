@@ -1,5 +1,5 @@
-// A real nats-server on a random port with its own store. A restarted server keeps its port, store
-// and settings.
+// A real nats-server on a random port with its own store. If it is restarted, it keeps its port,
+// its store and its settings.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
@@ -21,8 +21,8 @@ import { freePort } from "./free-port.ts";
 
 export interface TestNatsServerOptions {
   /**
-   * `always` (the default) makes an fsync before each PubAck. Other values are durations such as
-   * "2m".
+   * With `always` (the default), the server calls fsync before each PubAck. Other values are
+   * durations such as "2m".
    */
   syncInterval?: string;
   token?: string;
@@ -31,21 +31,18 @@ export interface TestNatsServerOptions {
   jetstream?: boolean;
   extraConfig?: string;
   /**
-   * The caller deletes this folder, and may fill it before the start. Default: a new folder,
-   * removed by `remove`.
+   * The store folder. The caller must delete it, and may add files before the start. By default, a
+   * new folder is used, which `remove` deletes.
    */
   storeDir?: string;
   binary?: string;
   /**
-   * A complete configuration instead of the kit's; the settings above do not affect it. Its client
-   * address must be `listen: "127.0.0.1:$PORT"`.
+   * A complete configuration that replaces the kit's configuration. The settings above do not
+   * affect it. Its client address must be `listen: "127.0.0.1:$PORT"`.
    */
   config?: string;
   env?: Readonly<Record<string, string>>;
-  /**
-   * The location of a server outside this host's network. The server listens on all addresses
-   * there.
-   */
+  /** Runs the server in another network. The server then listens on all addresses. */
   place?: NatsServerPlace;
 }
 
@@ -62,7 +59,7 @@ export interface TestNatsServer {
   readonly token: string | undefined;
   kill(): Promise<void>;
   stop(): Promise<void>;
-  /** Sends SIGSTOP: connections stay open, and the server does not answer. */
+  /** Sends SIGSTOP. Connections stay open, but the server does not respond. */
   freeze(): void;
   thaw(): void;
   restart(changed?: TestNatsServerOptions): Promise<void>;
@@ -77,8 +74,8 @@ const goneMsMax = 10_000;
 const found = new Map<string, string>();
 
 /**
- * The configured program, the program on PATH, or the newest fetched program. Throws if no program
- * is version 2.10 or newer.
+ * Returns the configured nats-server, the nats-server on PATH, or the newest downloaded
+ * nats-server. Throws if none has version 2.10 or newer.
  */
 export function findNatsServer(): string {
   const { PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER, PATH } = process.env;
@@ -92,8 +89,8 @@ export function findNatsServer(): string {
 }
 
 /**
- * A nats-server of the oldest supported line, 2.10; fetched if necessary. Throws if it is not
- * available.
+ * Returns a nats-server of the oldest supported version, 2.10. Downloads it if necessary. Throws if
+ * this fails.
  */
 export function oldestNatsServer(): string {
   const file = found.get("oldest") ?? fetchOldest();
@@ -138,8 +135,9 @@ function hasPlainStreams({ config, extraConfig, jetstream }: TestNatsServerOptio
 }
 
 /**
- * After the deletion of the last stream, nats-server removes the empty folder of the streams. A
- * stream that is added at that moment fails with "error creating store".
+ * Adds a folder to the folder of the streams. Without it, nats-server would remove the folder of
+ * the streams together with the last stream. If a stream were added at that moment, this would fail
+ * with "error creating store".
  */
 function keepStreamsFolder(storeDir: string): void {
   mkdirSync(path.join(storeDir, streamsFolder, "never-empty"), { recursive: true });
@@ -161,7 +159,10 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
   );
 }
 
-/** A thread that SIGSTOP has not reached can still answer. Does not wait without /proc. */
+/**
+ * Waits until SIGSTOP has stopped all threads, because a running thread can still respond. Does not
+ * wait without /proc.
+ */
 export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
   const deadline = performance.now() + 1_000;
@@ -171,8 +172,9 @@ export function untilStopped(pid: number | undefined): void {
 }
 
 /**
- * nats-server removes the files of deleted streams after its answer. Before that, messages may
- * reappear in a new stream of the same name. Rejects after 10 s.
+ * Waits until the files of deleted streams are removed. nats-server removes them after its
+ * response. Before that, their messages may reappear in a new stream with the same name. Rejects
+ * after 10 s.
  */
 export async function untilStreamsGone(
   { storeDir }: Pick<TestNatsServer, "storeDir">,
@@ -195,7 +197,7 @@ function exited(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => child.once("exit", () => resolve()));
 }
 
-/** On Linux, the kernel kills the server if the test process is killed. */
+/** On Linux, the kernel kills the server when the test process is killed. */
 const killedWithTests = existsSync("/usr/bin/setpriv")
   ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"]
   : [];
@@ -213,7 +215,7 @@ export async function startNatsServer(
   async function start(current: TestNatsServerOptions): Promise<void> {
     if (hasPlainStreams(current)) keepStreamsFolder(storeDirOf(folder, current));
     writeFileSync(configFile, configText(port, folder, current));
-    // nats-server prints configuration errors to standard error before it opens a log file.
+    // The log includes standard error, to which nats-server prints configuration errors.
     const log = openSync(logFile, "a");
     const command = [
       ...killedWithTests,
@@ -237,8 +239,8 @@ export async function startNatsServer(
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child === undefined) return;
     child.kill(signal);
-    // SIGKILL ends a frozen server without resuming it. A resumed server would answer earlier
-    // requests.
+    // SIGKILL ends a frozen server without resuming it. If the server were resumed, it would answer
+    // earlier requests.
     if (signal !== "SIGKILL") child.kill("SIGCONT");
     await exited(child);
   }
@@ -246,10 +248,10 @@ export async function startNatsServer(
   const endWithProcess = (): void => {
     child?.kill("SIGKILL");
     try {
-      // The server may write for a short time after the signal.
+      // The removal is retried, because the server may still write for a short time.
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     } catch {
-      // Stops the other servers even if a folder cannot be removed.
+      // The error is ignored, so that the other servers are stopped too.
     }
   };
   process.once("exit", endWithProcess);

@@ -42,7 +42,7 @@ export function tryToConnect(access: NatsAccess): Attempt {
   return { log, link };
 }
 
-/** Fails if the attempt connects or keeps waiting. */
+/** Returns the refusal of an attempt. Fails if the attempt succeeds or is retried. */
 export async function refusalOf({ log, link }: Attempt): Promise<NatsRefusedError> {
   const error = await link.then(
     () => new Error("it is connected"),

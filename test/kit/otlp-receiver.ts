@@ -12,11 +12,11 @@ interface SpanName {
 interface ReceivedSpan extends SpanName {
   readonly parentSpanId: string;
   readonly name: string;
-  /** 2 is a server, 4 a producer. */
+  /** The OTLP number of the kind: 2 is a server, 4 is a producer. */
   readonly kind: number;
   readonly attributes: Attributes;
   readonly links: readonly SpanName[];
-  /** 2 is an error. */
+  /** The OTLP number of the status: 2 is an error. */
   readonly status: number;
   readonly resource: Attributes;
 }
@@ -38,7 +38,7 @@ export interface OtlpReceiver {
   readonly spans: ReceivedSpan[];
   readonly metrics: ReceivedMetric[];
   readonly headers: Readonly<Record<string, unknown>>[];
-  /** Answers a request in place of the receiver, which then stores nothing of it. */
+  /** Answers a request instead of the receiver. The receiver then does not store the request. */
   answer: ((response: ServerResponse) => void) | undefined;
   close(): void;
 }

@@ -26,7 +26,7 @@ function base64url(bytes: string | Buffer): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-/** Old clients encode spaces as plus signs, and do not encode plus signs in base64. */
+/** Old clients encode spaces as plus signs, but they do not encode the plus signs of base64. */
 function formEncoded(text: string): string {
   return encodeURIComponent(text).replaceAll("%20", "+");
 }

@@ -1,4 +1,4 @@
-// PostgreSQL refuses to run as root, so root runs it as the user nobody.
+// Runs PostgreSQL's programs. PostgreSQL refuses to run as root, so root uses the user `nobody`.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -33,8 +33,8 @@ export interface PostgresPrograms {
 }
 
 /**
- * Fetches PostgreSQL if necessary. If the fetch fails, rejects with instructions for installing
- * PostgreSQL. `folder` may receive a copy of the programs.
+ * Downloads PostgreSQL if necessary. If this fails, rejects with instructions for installing
+ * PostgreSQL. The programs may be copied to `folder`.
  */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   const found = await testProgram("postgres");
@@ -50,7 +50,7 @@ export async function findPostgres(folder: string): Promise<PostgresPrograms> {
     env: {
       ...Object.fromEntries(inherited),
       LC_ALL: "C",
-      // Fetched programs may run on a host without time zone files. GMT needs no files.
+      // The time zone is GMT, because it needs no time zone files. A host may not have these files.
       TZ: "GMT",
       ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
     },
@@ -84,8 +84,8 @@ function canRun(prefix: readonly string[], { path: bin }: TestProgram): boolean 
 }
 
 /**
- * The account can access neither a checkout below root's home nor programs fetched into the
- * checkout.
+ * Copies the programs if necessary. The account cannot access a checkout in root's home, or
+ * programs that were downloaded to it.
  */
 function copied(
   { path: bin, libraries, ...rest }: TestProgram,
@@ -110,7 +110,7 @@ export async function newDataFolder(programs: PostgresPrograms, parent: string):
   return data;
 }
 
-/** No server may use the folder. The copy belongs to the server's account. */
+/** Copies a data folder. No server may use it. The copy belongs to the account of the server. */
 export function copyFolder(from: string, to: string, { account }: PostgresPrograms): void {
   execFileSync("cp", ["-R", from, to]);
   execFileSync("chmod", ["-R", "go-rwx", to]);

@@ -1,5 +1,4 @@
-// An upstream that answers like PostHog's capture over real HTTP, and fails when a test requests a
-// failure.
+// A real HTTP server that responds like PostHog's capture. A test can make it fail.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -34,7 +33,7 @@ export interface UpstreamAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** undefined accepts the events of the request, and `cut` closes the connection. */
+/** The outcome of a request: undefined accepts the events, and `cut` closes the connection. */
 type Play = (
   request: UpstreamRequest,
 ) => UpstreamAnswer | "cut" | undefined | Promise<UpstreamAnswer | "cut" | undefined>;
@@ -47,7 +46,7 @@ export interface TestUpstream {
   play: Play;
   readonly unknownKeys: Set<string>;
   events(key?: string): UpstreamEvent[];
-  /** Closes the server and refuses connections. `start` opens the same port again. */
+  /** Closes the server, so that connections are refused. `start` opens the same port again. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

@@ -37,7 +37,7 @@ interface Said {
 
 export type SpeakingProcess = ChildProcess & { said: Said };
 
-/** The only settings from the environment are the nats-server and a free port for the effects. */
+/** Starts penstock with two settings: the nats-server, and a free port for the effects. */
 export function penstock(...args: string[]): SpeakingProcess {
   return penstockWith({}, ...args);
 }
@@ -50,11 +50,11 @@ export function penstockWith(
 }
 
 /**
- * Runs penstock as the first process of a pid namespace, as in a container. When it ends, all other
- * processes of the namespace end.
+ * Starts penstock as the first process of a pid namespace, as in a container. When it ends, all
+ * other processes of the namespace end too.
  */
 export function inPidNamespace(...args: string[]): SpeakingProcess {
-  // Root needs no user namespace, and some hosts forbid user namespaces for other users.
+  // A user namespace is only created if the user is not root, because some hosts do not permit it.
   const unshare = [
     "unshare",
     ...(process.getuid?.() === 0 ? [] : ["-Ur"]),
@@ -66,8 +66,8 @@ export function inPidNamespace(...args: string[]): SpeakingProcess {
 }
 
 /**
- * Mounts an empty in-memory file system at the folder. The test reads its files below
- * `/proc/<pid>/root`.
+ * Starts penstock with an empty in-memory file system at the folder. The test can read its files
+ * below `/proc/<pid>/root`.
  */
 export function onSmallDisk(
   folder: string,

@@ -15,8 +15,8 @@ type ProxyName = (typeof proxyNames)[number];
 type Found = Record<ProxyName, Awaited<ReturnType<typeof findTestProgram>>>;
 
 /**
- * Fetches the programs if necessary. `why` has the reason if a program is not available on this
- * host.
+ * Downloads the proxies if necessary. If a program is not available on this host, `why` is the
+ * reason.
  */
 export async function findProxies(): Promise<Found> {
   return {
@@ -72,7 +72,7 @@ function haproxyConfig(port: number, gatewayPort: number): string {
   const shipped = readFileSync(path.join(root, "deploy/compose/haproxy.cfg"), "utf8");
   return (
     shipped
-      // The file descriptor limit of the shipped configuration is for the container.
+      // The file descriptor limit in the shipped configuration is the limit of the container.
       .replace("maxconn 20000", "maxconn 500")
       .replace("bind :8000", `bind 127.0.0.1:${port}`)
       .replace(/^resolvers names\n(?: .*\n)+/m, "")
@@ -86,7 +86,8 @@ function haproxyConfig(port: number, gatewayPort: number): string {
 }
 
 /**
- * The proxy forwards bodies as they arrive, so the proxy and the gateway may read them differently.
+ * Returns a configuration in which the proxy forwards bodies as they arrive. So the proxy and the
+ * gateway may read a body differently.
  */
 function nginxConfig({
   port,

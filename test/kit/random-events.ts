@@ -39,11 +39,11 @@ interface RandomFrames {
   readonly count: number;
   readonly partitions?: number;
   /**
-   * By default only the live lane has links. Only refused links depend on the order in which the
-   * lanes are read.
+   * The lanes whose events contain links. By default, only the live lane has links, because refused
+   * links depend on the order in which the lanes are read.
    */
   readonly linkedLanes?: readonly Lane[];
-  /** False: no link is refused, so the result does not depend on the order of events. */
+  /** If false, no link is refused, so the result does not depend on the order of the events. */
   readonly mayRefuse?: boolean;
 }
 

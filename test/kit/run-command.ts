@@ -9,7 +9,7 @@ export interface CommandRun {
   readonly fault: string | undefined;
 }
 
-/** `typed` is entered on a terminal. Default: no terminal. */
+/** Runs a command. `typed` is entered on a terminal. By default, there is no terminal. */
 export async function runCommand(
   env: Readonly<Record<string, string>>,
   args: readonly string[],

@@ -12,7 +12,7 @@ import {
 
 interface Outcome {
   readonly status: ScanStatus;
-  /** The header and the rows of `scan` and of each `scanMore`. An extra follows its row. */
+  /** The header and the rows of `scan` and of each `scanMore`. The extra of a row is after it. */
   readonly tables: readonly (readonly number[])[];
   readonly body: string;
 }

@@ -5,7 +5,7 @@ import type { TestFrame } from "./stored-events.ts";
 
 export const sinkSchema = "penstock";
 
-/** Not a UUID, although the low byte of its first character is the code of an "a". */
+/** A text that is not a UUID. The low byte of its first character is the code of an "a". */
 export const almostUuid = "š199aaaa-0000-7000-8000-000000000001";
 
 export function eventsIn(frames: readonly TestFrame[]): string[] {
@@ -59,8 +59,8 @@ export async function rejectedAt(url: string): Promise<{ count: number; places: 
 }
 
 /**
- * The number of rows that repeat a line of a message and are not merged yet. For files, the number
- * of events that a client sent again.
+ * Returns the number of rows that are stored more than once and not merged yet. For Parquet files,
+ * returns the number of events that a client sent again.
  */
 export async function twiceAt(url: string): Promise<number> {
   if (isParquet(url)) {
@@ -84,7 +84,7 @@ export function folderOf(url: string): string {
   return url.slice("parquet:".length);
 }
 
-/** A database may return the names of a value in any order. */
+/** Sorts the members of objects, because databases return them in different orders. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

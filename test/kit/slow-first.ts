@@ -1,4 +1,4 @@
-// vitest starts the largest files first, but a file of fault scenarios is small.
+// Starts the slowest test files first. vitest starts large files first, but slow files are small.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";

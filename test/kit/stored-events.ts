@@ -58,7 +58,7 @@ export async function storeFrames(
   const js = jetstream(connection);
   const sequences: number[] = [];
   for (let from = 0; from < frames.length; ) {
-    // The first frame checks the connection; afterwards the other frames are sent together.
+    // The first frame is sent alone, to check the connection. The other frames are sent together.
     const some = frames.slice(from, from === 0 ? 1 : from + ahead);
     sequences.push(...(await Promise.all(some.map((frame) => store(js, frame)))));
     from += some.length;
@@ -77,8 +77,8 @@ function store(js: JetStreamClient, frame: TestFrame): Promise<number> {
 }
 
 /**
- * A frame that is sent during a reconnect is lost, so it is sent again. Its id prevents a
- * duplicate.
+ * A frame is lost if it is sent during a reconnect, so it is sent again. Its id prevents
+ * duplicates.
  */
 async function publish(
   js: JetStreamClient,

@@ -30,7 +30,7 @@ export async function testProgram(name: ProgramName): Promise<TestProgram> {
   return found;
 }
 
-/** Like `testProgram`, but returns the reason if an optional program is not available. */
+/** Returns a program, or the reason why an optional program is not available. */
 export async function findTestProgram(name: ProgramName): Promise<TestProgram | Missing> {
   const child = spawn(process.execPath, [script, name], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
@@ -48,8 +48,8 @@ export async function findTestProgram(name: ProgramName): Promise<TestProgram | 
 }
 
 /**
- * A shell that ends a test's database server and removes its folder when the test process ends. $1
- * is the folder, and the other arguments are the command.
+ * A shell script that runs a database server. When the test process ends, it kills the server and
+ * removes its folder. $1 is the folder, and the other arguments are the command of the server.
  */
 export const leashScript = String.raw`
 folder=$1; shift

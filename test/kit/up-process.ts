@@ -25,12 +25,12 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
   return { child, url, adminUrl };
 }
 
-/** The results of the events, by the `id` of each event. Every id was posted once. */
+/** The results of the posted events, by the `id` of each event. Each id was posted once. */
 export interface LoadResult {
   readonly stored: Set<string>;
-  /** Ids in a 4xx, in a 503 that was sent before the body was read, or in the errors of a 200. */
+  /** Ids that were rejected: by a 4xx, by a 503 before the body was read, or as errors in a 200. */
   readonly refused: Set<string>;
-  /** Ids in any other 503 or without an answer: stored or not. */
+  /** Ids with another 503 or without a response. They may be stored or not. */
   readonly unknown: Set<string>;
 }
 

@@ -120,7 +120,7 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Each client sends one event after another on its own persistent connection. */
+/** Starts clients. Each sends one event after another on its own persistent connection. */
 export function startLoad(port: number, clientCount: number): Load {
   let stopped = false;
   const clients = Array.from(
@@ -135,7 +135,7 @@ export function startLoad(port: number, clientCount: number): Load {
       if (status === 200) client.acknowledged.push(id);
       else if (status > 0) client.refused.push(status);
       else client.failed++;
-      // The pause prevents a busy loop while no server answers.
+      // The pause prevents a busy loop if no server responds.
       if (status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     agent.destroy();

@@ -1,5 +1,6 @@
-// `doctor` checks everything that a gateway with these settings needs, and prints the problems with
-// their fixes. It changes nothing. It ends within about ten seconds, even if no server responds.
+// The command `doctor` checks everything that a gateway with these settings needs, and prints
+// problems with instructions to fix them. It changes nothing. It ends after about ten seconds, even
+// if no server responds.
 
 import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
@@ -42,7 +43,10 @@ export interface DoctorOptions {
 
 const portTimeoutMs = 1_500;
 
-/** Throws a CommandError: exit code 1 for a failed check, 2 for a bad setting. */
+/**
+ * Throws a CommandError if a check fails or a setting is invalid. The exit code is 1 for a failed
+ * check and 2 for an invalid setting.
+ */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,
@@ -99,7 +103,7 @@ async function checkPorts(
   const timeoutMs = portTimeoutMs;
   const embedded = config.natsUrl === undefined ? embeddedUrl(config, host) : undefined;
   const natsUrl = config.natsUrl ?? embedded;
-  // The process that uses the data folder may have other ports than these settings.
+  // The process that uses the data folder may have different ports than these settings.
   const noted = embedded === undefined ? undefined : readHolder(resolve(config.dataDir));
   const mine = async (): Promise<Instance> => ({
     ...instanceOf({ ...config, natsUrl }),
@@ -130,7 +134,7 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** The error does not show an invalid URL, which may contain a password. */
+/** Returns the URLs. An invalid URL is not in the error, because it may contain a password. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;

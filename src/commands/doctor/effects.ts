@@ -1,5 +1,5 @@
-// Checks the database of the effects. A missing database is no problem, because the effects are
-// optional.
+// Checks the database of the effects. The effects are optional, so a missing database is not a
+// problem.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -92,7 +92,7 @@ async function checkDatabase(
   ];
 }
 
-/** SQLite writes to the file and to its folder. */
+/** Returns the first path without write access. SQLite writes to the file and to its folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {

@@ -20,7 +20,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/** When one authority expires, certificates of the other authorities stay valid. */
+/** If one certificate authority expires, the other authorities stay valid. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -71,7 +71,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return certificates.fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** Credentials never expire if `exp` is absent or 0. */
+/** Checks if the credentials have expired. They never expire if `exp` is missing or 0. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   try {
     const jwt =
@@ -135,8 +135,8 @@ interface Scripts {
 }
 
 /**
- * Checks the scripts that the HTML snippet loads. Without them, a page sends no events and shows no
- * error. `setting` is `off` if no scripts should be served.
+ * Checks the scripts that the HTML snippet loads. If they are missing, a page sends no events and
+ * shows no error. If `setting` is `off`, no scripts are served on purpose.
  */
 export function checkScripts(
   read: () => Scripts | undefined,

@@ -1,4 +1,4 @@
-// The result of a check. No check prints or throws, and no text contains a secret.
+// The result of a check. A check does not print or throw, and its texts do not contain secrets.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { table } from "../terminal.ts";
@@ -6,11 +6,11 @@ import { table } from "../terminal.ts";
 type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** One or two words, which never change. */
+  /** The name of the check in one or two words. It must not change between releases. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
-  /** The setting or command that fixes the problem. Only for `warn` and `fail`. */
+  /** The setting or command that fixes the problem. It is only set for `warn` and `fail`. */
   readonly fix?: string;
 }
 
@@ -78,7 +78,7 @@ function oneLine(text: string): string {
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
 }
 
-/** Rejects with `late` after the timeout, but does not stop the work. */
+/** Waits for the work. Rejects with `late` after the timeout, but does not stop the work. */
 export async function inTime<T>(
   work: Promise<T>,
   timeoutMs: number,

@@ -1,5 +1,5 @@
-// Checks whether the account and the server have enough storage for the streams of the settings.
-// The storage of existing streams is already reserved.
+// Checks if the account and the server have enough storage for the streams of these settings.
+// Existing streams have already reserved their storage.
 
 import type { AccountLimits, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
@@ -60,7 +60,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const faults = limitFaults(question, usage.limits);
   if (faults.length > 0) return faults;
 
-  // An account with tiers counts each stream once. An account without tiers counts every replica.
+  // If the account has tiers, each stream counts once. If it has no tiers, each replica counts.
   const copiesOf = (count: number): number => (isTiered ? 1 : count);
   const copies = copiesOf(replicas);
   const reservedFor = (info: StreamInfo | undefined): number => {

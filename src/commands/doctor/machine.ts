@@ -9,8 +9,8 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * The memory of an idle gateway process without its buffers. docs/guides/sizing.md has the same
- * number.
+ * The memory of an idle gateway process without its buffers. docs/guides/sizing.md contains the
+ * same number.
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
@@ -28,7 +28,7 @@ export function checkFiles(): Finding {
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
-/** Small requests may exceed the in-flight budget by an eighth. */
+/** Checks the memory. Small requests may exceed the limit for bytes in flight by an eighth. */
 export function checkMemory({
   inflightBytesMax,
   workers,
@@ -53,7 +53,7 @@ export function checkMemory({
 
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  // Without a limit, the result is 0. In version 1 of control groups, it then exceeds any memory.
+  // Without a limit, this is 0 or, in version 1 of control groups, more than the total memory.
   const group = constrainedMemory();
   const isGroup = group > 0 && group < machine;
   return { bytes: isGroup ? group : machine, isGroup };

@@ -1,5 +1,5 @@
-// Reads the monitoring endpoints of nats-server. The fields that it reads are the same in 2.9 to
-// 2.15.
+// Reads the monitoring endpoints of nats-server. The fields that it uses are the same in the
+// versions 2.9 to 2.15.
 
 import { get } from "../../platform/base/http-request.ts";
 import { objectIn } from "../../platform/base/json.ts";
@@ -14,7 +14,7 @@ export interface MonitorFacts {
 
 interface MonitoredJetStream {
   readonly isDurable: boolean;
-  /** undefined for nats-server before 2.10. */
+  /** The sync interval in ms. nats-server before version 2.10 does not report it. */
   readonly syncIntervalMs: number | undefined;
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -33,7 +33,7 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/** Rejects with an Error whose message completes "http://…: …". */
+/** Reads the endpoints. Rejects with an Error whose message can follow the text "http://…: ". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const signal = AbortSignal.timeout(timeoutMs);
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);

@@ -120,7 +120,7 @@ interface NatsQuestions {
   readonly timeoutMs: () => number;
 }
 
-/** Resolves within the timeouts, even if NATS does not respond. */
+/** Queries NATS. Resolves within the timeouts even if NATS does not respond. */
 export async function askNats(
   connection: NatsConnection,
   questions: NatsQuestions,
@@ -169,7 +169,7 @@ async function askJetStream(
   }
 }
 
-/** A stream may have other subjects now, so it is also searched by name. */
+/** Finds the streams by subject and by name, because a stream may now have different subjects. */
 async function findStreams(
   jsm: JetStreamManager,
   { subjectPrefix, names }: NatsQuestions,
@@ -194,7 +194,7 @@ async function readClock(
   const askedMs = Date.now();
   const info = await jsm.streams.info(name);
   const answeredMs = Date.now();
-  // Since 2.9, nats-server adds its time to these responses. The types lack this field.
+  // Since version 2.9, nats-server adds its time to this response, but the types do not.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

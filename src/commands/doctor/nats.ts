@@ -1,4 +1,4 @@
-// The checks of NATS, which share one time budget.
+// The checks of NATS. They share one timeout.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -64,7 +64,7 @@ export async function checkNats(
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, independent });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
-    // Not awaited, because closing sends a last message to the server, which may be frozen.
+    // The promise is not awaited, because closing sends a message and the server may be frozen.
     opened.connection.close().catch(() => {});
   }
 }

@@ -38,7 +38,7 @@ type Reach = "open" | "closed" | "silent";
 const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
-/** Only the admin port (`admin`) reports its installation. */
+/** Checks a port. Only the admin port (`admin`) returns the name of its installation. */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
   admin: AdminPort,
@@ -47,7 +47,7 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // A request for an unknown path would count as a client error.
+  // The request is for `/`, because a request for an unknown path would count as a client error.
   const answer = await answerOf({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
@@ -256,7 +256,7 @@ function fieldOf(body: string | undefined, name: string): unknown {
   return objectIn(body ?? "")?.[name];
 }
 
-/** Maximum usual lag. If the lag is longer, the effects process is down or too slow. */
+/** Maximum normal lag in seconds. If the lag is longer, the effects process is down or too slow. */
 export const lagSecondsMax = 60;
 
 export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
@@ -294,7 +294,7 @@ interface UpstreamOptions {
   readonly timeoutMs: number;
 }
 
-/** Requests a script, which needs no key. Returns no finding if no upstream is set. */
+/** Checks the upstream with a request for a script. Returns no finding without an upstream. */
 export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promise<Finding[]> {
   if (url === undefined) return [];
   const check = checkOf("upstream");

@@ -1,5 +1,5 @@
-// Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
-// would create it. Shows no keys.
+// Reads the project registry like a gateway. It first checks that the bucket exists, because
+// opening the bucket would create it. The findings contain no keys.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -111,7 +111,7 @@ async function emptyFinding(
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** The id is not a project id, so no project owns the keys in the entry. */
+  /** True if the id is not a valid project id. No project can own the keys in the entry then. */
   readonly isNobodys: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Compares the streams with the settings by the rules of gateway/streams/desired.ts. Checks their
-// replicas and fill.
+// Compares the streams with the settings by the rules in gateway/streams/desired.ts. Also checks
+// their replicas and how full they are.
 
 import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
 import {
@@ -150,7 +150,10 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   return [replicaCheck.ok(cluster === undefined ? "1, one server" : `${replicas}${nodes}`)];
 }
 
-/** The cluster does not report nodes that are down, but it has at least one node per replica. */
+/**
+ * Returns the number of nodes in the cluster. The cluster does not report nodes that are down, but
+ * it has at least one node per replica.
+ */
 function nodesOf({ sizeMonitored, sizeReported }: ReplicaQuestion, pairs: readonly Pair[]): number {
   const replicas = pairs.map(({ info }) => info.config.num_replicas);
   return sizeMonitored ?? Math.max(sizeReported, ...replicas);

@@ -15,7 +15,7 @@ import { withNats } from "../nats.ts";
 import { mustBeProjectId, registeredProjects, unknownText } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 
-/** Throws a CommandError if the database is missing or unreadable. */
+/** Opens the database for reading. Throws a CommandError if it does not exist or cannot be read. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -33,12 +33,15 @@ export async function withReader<T>(
   }
 }
 
-/** Must be called before the results are read, so that the results are not older than `as_of`. */
+/**
+ * Returns `as_of`. The caller must call it before it reads the results, so that the results are at
+ * least as new as `as_of`.
+ */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-/** Prints the age of the data if it lags. JSON output has `as_of` instead. */
+/** Prints the age of the data if it lags, then calls `work`. JSON output has `as_of` instead. */
 export async function readProject(
   command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },
@@ -99,7 +102,7 @@ function behindText({ messages, seconds }: ReturnType<typeof lagOf>): string {
   return `not applied yet: ${counted(messages, "message")}, ${since}`;
 }
 
-/** Throws a CommandError if neither the database nor the registry has the project. */
+/** Throws a CommandError if the project is neither in the database nor in the registry. */
 export async function requireKnown(
   command: ConfiguredCommand,
   reader: OpenReader,

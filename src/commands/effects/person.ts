@@ -93,7 +93,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // The first id has the uuid of the person. `mergedFrom` may omit some of the other ids.
+  // The first id has the uuid of the person. `mergedFrom` may not contain all other ids.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],

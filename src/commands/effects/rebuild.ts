@@ -1,5 +1,6 @@
-// `penstock effects rebuild` builds a database from the streams and replaces the current database,
-// while no `penstock effects` runs. `verify` compares both databases.
+// The command `penstock effects rebuild` builds a database from the streams and replaces the
+// current database with it. `penstock effects` must not be running. The command `verify` compares
+// the two databases.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
@@ -89,8 +90,8 @@ export async function verifyEffects(
 }
 
 /**
- * Creates a folder for the second database, next to the first database if possible. The folder for
- * temporary files may be too small.
+ * Creates a folder for the second database. If possible, it is next to the first database, because
+ * the folder for temporary files may be too small.
  */
 export function comparisonFolder(place: StorePlace, dataDir: string): string {
   if (place.kind === "sqlite") {
@@ -142,8 +143,8 @@ async function inPlaceOfFile(
   let kept: string | undefined;
   try {
     await reader.applied();
-    // Held until the new database has the name. Otherwise, a standby would write to the old
-    // database.
+    // The lock is held until the new database has its name. Otherwise, a standby could write to the
+    // old database.
     lock = takeWriterLock(file);
     createReplacement({ file, rebuilt });
     const into = await storeAt({ kind: "sqlite", file: rebuilt });
@@ -228,7 +229,7 @@ async function fill(
     const { messages, missing } = await atNats(command, (connection) =>
       rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
     );
-    // An erasure may have removed people from the old database that the new database still has.
+    // An erasure may have removed persons from the old database that the new database contains.
     if ((await reader.reached([])).version !== version)
       throw new RebuildError(
         "the database changed during the rebuild, for example by an erasure. Run the command again",
@@ -312,8 +313,8 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
 }
 
 /**
- * If root writes next to files of another user, that user could replace a file by a link to any
- * file.
+ * Rejects files of another user if this user is root. Otherwise, the other user could replace a
+ * file by a link to any file.
  */
 function requireOwner(
   name: string,

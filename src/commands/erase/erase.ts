@@ -1,5 +1,6 @@
-// `penstock erase` removes a person's events from the streams, and then the person from the effects
-// database. So events that are applied again do not contain the person.
+// The command `penstock erase` removes the events of a person from the streams, and then the person
+// from the effects database. If the events are applied again later, they no longer contain the
+// person.
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -54,11 +55,11 @@ export interface EraseOptions {
   readonly dryRun: boolean;
   readonly yes: boolean;
   readonly effects: boolean;
-  /** Erases although the effects database has not applied all events of the project. */
+  /** Erases even if the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
   readonly receipt?: string | undefined;
   readonly version: string;
-  /** Called after each step. Tests end the process in this function. */
+  /** Called after each step. Tests use it to end the process. */
   readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
 }
 
@@ -138,7 +139,7 @@ class Erasing {
   readonly #of: ErasingOptions;
   #ids: readonly string[];
   #isKnown = false;
-  /** The state of the streams when the ids were looked up. Later messages may link further ids. */
+  /** The state of the streams when the ids were looked up. Later messages may link more ids. */
   #ends: ReadonlyMap<string, StreamState> = new Map();
   #unapplied: readonly UnappliedStream[] = [];
   #receipt: Receipt | undefined;
@@ -202,8 +203,8 @@ class Erasing {
   }
 
   /**
-   * Every link in the streams up to `#ends` must already be applied, because the erasure removes
-   * the links.
+   * Finds the ids of the person. The effects must have applied all links up to `#ends`, because the
+   * erasure removes these links from the streams.
    */
   async #findIds(names: readonly StreamName[]): Promise<void> {
     const { options, people } = this.#of;
@@ -391,6 +392,10 @@ class Erasing {
     });
   }
 
+  /**
+   * Erases the person from the database. Returns true if the person has new ids, because their
+   * events must also be erased.
+   */
   async #erasePeople(receipt: Receipt): Promise<boolean> {
     const { command, options, people } = this.#of;
     if (people === undefined) {
@@ -409,7 +414,7 @@ class Erasing {
     );
     const late = theirs.filter((id) => !this.#ids.includes(id));
     if (late.length === 0) return false;
-    // Printed first, because the database no longer has the link.
+    // The ids are printed first, because the database no longer contains the link afterwards.
     this.#note(
       `ids that were linked to the person during the erasure, and are erased too: ${late.join(", ")}`,
     );

@@ -1,5 +1,5 @@
-// Builds a frame without the lines of a person. Lines that do not name the person stay unchanged
-// byte by byte.
+// Builds a frame without the lines of a person. Lines that do not contain an id of the person stay
+// unchanged, byte by byte.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -15,7 +15,7 @@ export interface CutFrame {
   readonly erased: number;
   readonly kept: number;
   readonly data: Buffer;
-  /** Number of lines that contain an id but are not events. Their owner is unknown. */
+  /** Number of lines that contain an id but are not events. Their person is unknown. */
   readonly doubtful: number;
 }
 
@@ -116,7 +116,10 @@ const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
-/** A line without any of these texts names no second id. An escape may hide a name. */
+/**
+ * A line contains a second id only if it contains one of these texts. The last text is an escape,
+ * which may be part of a property name.
+ */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
 const erasedId = "$erased";
@@ -152,7 +155,7 @@ function namedIds(line: Buffer): NamedId[] {
     }));
 }
 
-/** The id of the line's own person replaces the erased ids. */
+/** Replaces the erased ids in a line of another person with the id of that person. */
 function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];
@@ -166,7 +169,7 @@ function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string):
   return Buffer.concat(parts);
 }
 
-/** Only the group properties that the event sets remain. */
+/** Removes everything but the group properties that the event sets. */
 function groupAlone(line: Buffer): Buffer {
   const top = membersOf(line, ...objectIn(line));
   const properties = top

@@ -1,5 +1,6 @@
-// The receipt of an erasure: the scanned and the erased data, and data that cannot be erased.
-// Anyone who knows an id can check it against the salted hashes.
+// The receipt of an erasure. It lists the data that was scanned, the data that was erased, and the
+// data that cannot be erased. It contains salted hashes of the ids, so that a user who knows an id
+// can verify it.
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -21,7 +22,7 @@ export interface Receipt {
   readonly startedAt: string;
   endedAt?: string;
   readonly ids: {
-    /** The ids below are the sha256 over salt, project, line feed and id, in hexadecimal. */
+    /** The following ids are hexadecimal sha256 hashes over salt, project, line feed and id. */
     readonly salt: string;
     readonly given: readonly string[];
     readonly alsoTheirs: string[];

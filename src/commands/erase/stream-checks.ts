@@ -1,5 +1,6 @@
-// Checks before the first change whether messages can be erased from the streams. The checks delete
-// a message that cannot exist, and publish a message that no stream accepts.
+// Checks if messages can be erased from the streams, before anything is changed. To check the
+// permissions, it deletes a message that cannot exist and publishes a message that no stream
+// accepts.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -8,7 +9,7 @@ import type { StreamName } from "../../readers/stream/stored-stream.ts";
 import { CommandError } from "../context.ts";
 import { managerFor, requestTimeoutMs } from "../nats.ts";
 
-/** A sequence that no stream reaches, exact in JavaScript. */
+/** A sequence that no stream reaches. JavaScript can represent it exactly. */
 const noSequence = 2 ** 52;
 
 function hindranceOf(config: StreamConfig): string | undefined {
@@ -65,7 +66,7 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-/** Describes the streams that copy from erased streams. Deletions do not reach the copies. */
+/** Describes the streams that copy from the erased streams. Copies are not erased. */
 export async function copiesOf(
   connection: NatsConnection,
   names: readonly Pick<StreamName, "stream">[],

@@ -1,5 +1,6 @@
-// Erases a person from one stream. Lines of other people are stored as a new frame before the old
-// message is overwritten. A killed erasure loses no line, and a second erasure continues.
+// Erases a person from one stream. If a message also contains lines of other persons, these lines
+// are stored in a new message first, and then the old message is overwritten. If the erasure is
+// killed, no line is lost, and a second erasure can continue.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomUUID } from "node:crypto";
@@ -54,17 +55,20 @@ export type EraseStep = "stored" | "noted" | "deleted";
 
 interface Doomed {
   readonly message: JsMsg;
-  /** The sequence of the message, or of the message that it replaces. Readers use this sequence. */
+  /**
+   * The sequence of the message. If the message replaces an erased message, this is the sequence of
+   * the erased message, and readers use it too.
+   */
   readonly root: number;
   /**
-   * The sequence of the message that first contained the lines. A batch has at most one message per
-   * family.
+   * The sequence of the message that first contained the lines. Messages with the same value belong
+   * to one family, and a batch contains at most one message of a family.
    */
   readonly family: number;
   readonly cut: CutFrame;
   /**
-   * Sequence of the message that replaces this message. 0 if no replacement is needed; undefined
-   * until the replacement is stored.
+   * Sequence of the message that replaces this message. It is 0 if no replacement is needed, and
+   * undefined until the replacement is stored.
    */
   place: number | undefined;
 }
@@ -72,7 +76,10 @@ interface Doomed {
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/** A deletion takes 20 ms, in which the server stores no message. */
+/**
+ * Maximum number of concurrent deletions. A deletion takes 20 ms, and the server cannot store
+ * messages during this time.
+ */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
 const ownHeaders = /^(?:nats-|penstock-(?:events|rewrites|first-stored|read-by)$)/i;
@@ -109,7 +116,7 @@ export class StreamEraser {
       reached = message.seq;
       const original = rewrittenSequence(message.headers, { stream, created: this.#created });
       const root = original ?? message.seq;
-      // The replacement of a message in this batch is known only after the batch is flushed.
+      // The batch is flushed first, so that the replacement of a message in it is known.
       if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
       const isStray = original !== undefined && (await this.#isStray(erased, message, original));
       if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });
@@ -125,8 +132,8 @@ export class StreamEraser {
   }
 
   /**
-   * Returns whether the frame is an additional copy of its original. If the recorded replacement
-   * cannot be read, the frame may be the only copy.
+   * Returns true if the message is an additional copy of the replacement. Returns false if the
+   * recorded replacement cannot be read, because this message may then be the only copy.
    */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;
@@ -135,7 +142,7 @@ export class StreamEraser {
     return (await erased.frameAt(original)) !== undefined;
   }
 
-  /** A killed erasure stored the copy, and its original has left the stream since. */
+  /** Records a copy that a killed erasure has stored. Its original is no longer in the stream. */
   async #noteOnlyCopy(erased: ErasedMessages, sequence: number, original: number): Promise<void> {
     const { log, name } = this.#options;
     if (log === undefined || (await erased.placeOf(original)) !== undefined) return;
@@ -224,7 +231,7 @@ export class StreamEraser {
     if (readBy !== "") head.set(readByHeader, readBy);
     const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
     const js = jetstream(connection, { timeout: timeoutMs });
-    // The deduplication by message id finds a replacement that a killed erasure has just stored.
+    // If a killed erasure stored this replacement, the server detects the same message id.
     for (const suffix of ["", `/${randomUUID()}`]) {
       head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
       const ack = await js

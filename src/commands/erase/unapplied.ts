@@ -1,5 +1,5 @@
-// Finds streams that the effects lag behind. An erasure removes links from the streams, so the
-// effects must have applied all links of the project before.
+// Finds streams that the effects have not applied completely. An erasure removes links from the
+// streams, so the effects must have applied all links of the project before.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { rewrittenSequence } from "../../platform/nats/rewritten.ts";
@@ -55,7 +55,7 @@ interface Range {
   readonly project: string;
 }
 
-/** A frame that was stored again counts as its original. */
+/** Returns true if a message is unapplied. A replacement counts as the erased message. */
 async function hasUnapplied(
   connection: NatsConnection,
   name: StreamName,

@@ -38,7 +38,7 @@ export class ChosenLines {
       record: (record) => {
         const receivedAtMs = record.ms(Line.ReceivedAt);
         if (isShared && record.projectId !== this.#choice.project) return;
-        // Without a receive time, it is unknown whether the record is in the range.
+        // A record without a receive time is skipped, because it may be outside the range.
         if (this.#fromMs !== undefined && !(receivedAtMs >= this.#fromMs)) return;
         if (this.#toMs !== undefined && receivedAtMs >= this.#toMs) return;
         chosen.push(data.subarray(record.start, record.end), lineFeed);

@@ -5,7 +5,7 @@ import { CommandError, usageExitCode } from "../context.ts";
 
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
-/** Throws a CommandError if the file cannot be created, or exists and must not be replaced. */
+/** Throws a CommandError if the file cannot be created, or if it must not be replaced. */
 export function mustBeFree(out: string, isForced: boolean): void {
   const folder = path.dirname(out);
   try {
@@ -23,16 +23,19 @@ export function mustBeFree(out: string, isForced: boolean): void {
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
 }
 
-/** Renames the complete file. Rejects with a CommandError if a new file must not be replaced. */
+/**
+ * Gives the complete file its final name. Rejects with a CommandError if a file with this name
+ * exists and must not be replaced.
+ */
 export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
   if (!isForced) {
     try {
-      // Unlike a rename, a link replaces no file.
+      // A link is used because a rename would replace an existing file.
       await link(whole, out);
       await rm(whole);
       return;
     } catch {
-      // The file exists, or this file system does not support hard links.
+      // Either the file exists, or the file system does not support hard links.
       mustBeFree(out, isForced);
     }
   }
@@ -46,7 +49,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** The write reports the error of an unreadable folder. */
+/** The error is ignored, because the later write reports it. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

@@ -1,5 +1,5 @@
-// Yields each message of a stream once, even while an erasure runs. The replacement of an erased
-// message may be after the end of the range, so it is fetched at the position of its original.
+// Yields each message of a stream once, even while an erasure is running. If a message was erased,
+// its replacement is yielded instead, even if the replacement is after the end of the range.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { ErasedMessages } from "../../platform/nats/erased-messages.ts";
@@ -9,7 +9,10 @@ import { type FoundStream, messagesOf, type ReadOptions, subjectsOf } from "../s
 
 export interface WholeMessage {
   readonly subject: string;
-  /** The sequence of the message, or of its original if an erasure stored it again. */
+  /**
+   * The sequence of the message. If the message replaces an erased message, this is the sequence of
+   * the erased message.
+   */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly data: Uint8Array;
@@ -21,7 +24,7 @@ interface WholeOptions extends ReadOptions {
 
 const messagesAtOnce = 1_000;
 
-/** A replacement may follow later messages. Throws like `messagesOf`. */
+/** Yields the messages. A replacement may be after later messages. Throws `messagesOf`'s errors. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -52,8 +55,9 @@ export async function* wholeMessages(
 }
 
 /**
- * A killed erasure may have left an unrecorded copy. Once the original is removed, this copy is the
- * only one.
+ * Returns true if another message is yielded for this original. If an erasure was killed, there may
+ * be a copy that it has not recorded. After the original is removed, this copy is the only message
+ * with the lines.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))

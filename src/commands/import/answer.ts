@@ -22,13 +22,13 @@ export type Answer =
       readonly isNothingStored: boolean;
     };
 
-/** A proxy may send any value. */
+/** Maximum pause in ms. The limit is needed, because a proxy may send any value. */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
- * A 4xx of a gateway means that no event is stored. A 408, 425, 429 or 5xx is retried, because the
- * gateway recognizes a body that it has stored.
+ * Interprets a response. A 4xx means that the gateway has stored no event. The statuses 408, 425,
+ * 429 and 5xx are retried, because the gateway recognizes a body that it has already stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const fields = objectIn(text) ?? {};
@@ -67,7 +67,7 @@ export function refusedText({
     : `may be stored or not, because the response does not state it: ${why}`;
 }
 
-/** For a single event, the code is the code of the event. */
+/** Returns an answer without stored events. `code` is only used for a single event. */
 function allInError(fields: JsonFields, code: string, events: number): Answer {
   const named = notesOf(fields["errors"]);
   const detail = typeof fields["detail"] === "string" ? fields["detail"] : "";

@@ -1,5 +1,5 @@
-// Creates a batch from lines. Copies the bytes of lines that are already events. Parses and
-// converts other lines.
+// Creates a batch from lines. If a line is already an event, its bytes are copied. Other lines are
+// parsed and converted.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { warningTable } from "../../platform/base/warnings.ts";
@@ -105,8 +105,8 @@ export class BatchMaker {
   }
 
   /**
-   * Adds an event unchanged, except that an event without a uuid gets one. Returns false if the
-   * event must be converted.
+   * Adds an event unchanged, but adds a uuid if the event has none. Returns false if the event must
+   * be converted.
    */
   #pass(work: BatchWork, bytes: Buffer, item: Item): boolean {
     const { table, row } = item;
@@ -162,7 +162,7 @@ export class BatchMaker {
     return valuesOf(repair.text.toString("utf8", lineHead.length, end));
   }
 
-  /** Returns the gateway's repair of a body, or undefined if the body needs another repair. */
+  /** Returns the body as the gateway would repair it, or undefined if that is not enough. */
   #repaired(body: Buffer): Repair | undefined {
     const scanner = this.#lineScanner;
     const { table } = scanner;
@@ -241,7 +241,7 @@ class BatchWork {
   }
 }
 
-/** The gateway may misread a value, such as a number as a time. */
+/** Returns true if the gateway could misread a value, such as a number as a time. */
 function needsReading(item: Item): boolean {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -278,7 +278,7 @@ function kindOf(value: unknown): string {
 
 function whyNot(error: Error): readonly [string, string] {
   if (error instanceof SyntaxError) return ["not_json", `the line is not JSON: ${error.message}`];
-  // Deeply nested values exhaust the stack.
+  // A RangeError means that the stack is exhausted by deeply nested values.
   const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
   return ["not_convertible", `the line cannot be converted: ${why}`];
 }

@@ -21,11 +21,13 @@ export interface Batch extends Events {
   readonly notes: readonly LineNote[];
   readonly lastLine: number;
   readonly fingerprint: string;
-  /** The file ends with this batch. If the file grows, the next run builds another batch. */
+  /**
+   * True if the file ends with this batch. If the file grows, the next run builds another batch.
+   */
   readonly isLast?: boolean;
 }
 
-/** The key is first, because the gateway looks for it there. */
+/** The key is at the beginning, because the gateway expects it there. */
 export function bodyHead(key: string): Buffer {
   return Buffer.from(`{"api_key":${JSON.stringify(key)},"historical_migration":true,"batch":[`);
 }
@@ -34,8 +36,8 @@ export const lineHead = Buffer.from('{"batch":[');
 export const bodyTail = Buffer.from("]}");
 
 /**
- * Returns the number of bytes of padding. With the padding, the gateway recognizes a repeated
- * request, because the planned size of its records exceeds `sharedHistoryBytesMax`.
+ * Returns the number of bytes of padding. The gateway recognizes a repeated request only if the
+ * planned size of its records exceeds `sharedHistoryBytesMax`, so smaller requests need padding.
  */
 export function paddingOf(head: Buffer, items: readonly Buffer[]): number {
   const records = bodyBytes(head, items) + items.length * recordOverheadBytesMax;

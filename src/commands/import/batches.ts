@@ -1,4 +1,4 @@
-// Reads a file as batches. Detects its format, and skips the lines that an earlier run has
+// Reads a file as batches. It detects the format and skips the lines that an earlier run has
 // imported.
 
 import type { Scanner } from "../../records/table.ts";
@@ -12,7 +12,7 @@ import { withFiniteNumbers } from "./json-text.ts";
 import { type Line, LineCutter } from "./lines.ts";
 
 export interface BatchLimits {
-  /** Maximum number of bytes of a batch's lines. Only a single line may exceed it. */
+  /** Maximum bytes of the lines of a batch. A batch may exceed it only if it has a single line. */
   readonly bytesMax: number;
   readonly linesMax: number;
 }
@@ -50,8 +50,8 @@ export class Batches {
   }
 
   /**
-   * Throws a CommandError if the format cannot be detected, or if the earlier run has imported
-   * another file.
+   * Yields the batches. Throws a CommandError if the format cannot be detected, or if the earlier
+   * run has imported a different file.
    */
   async *of(chunks: AsyncIterable<Buffer>): AsyncGenerator<Batch, void, void> {
     const early: Line[] = [];
@@ -69,8 +69,8 @@ export class Batches {
   }
 
   /**
-   * A last line without a line feed that is not JSON. Another program may still be writing it, so
-   * the next run reads it again.
+   * Returns true for a last line that has no line feed and is not JSON. Another program may still
+   * be writing it, so the next run will read it again.
    */
   #isCutOff({ bytes, number, isTooLong }: Line, early: readonly Line[]): boolean {
     const { format, done } = this.#options;
@@ -123,8 +123,9 @@ export class Batches {
       const last = this.#lines.at(-1)?.number ?? number;
       const isFull =
         this.#lines.length >= limits.linesMax || this.#bytes + bytes.length >= limits.bytesMax;
-      // If an earlier run stopped while it sent a batch, the batch must end at the same line, so
-      // that the gateway recognizes it. `sending` may be the number of a skipped line.
+      // If an earlier run stopped while it was sending a batch, this batch must end at the same
+      // line. Otherwise, the gateway would not recognize it. `sending` may be the number of a
+      // skipped line.
       const sending = done?.sending ?? 0;
       if ((last <= sending && number > sending) || (isFull && this.#lines.length > 0))
         yield this.#finish();

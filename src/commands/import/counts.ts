@@ -4,12 +4,12 @@ export interface CountsText {
   readonly stored: number;
   readonly notStored: Readonly<Record<string, number>>;
   readonly warnings: Readonly<Record<string, number>>;
-  /** Number of lines with at least one warning. Absent in older state files. */
+  /** Number of lines with at least one warning. Older state files do not contain it. */
   readonly warned?: number;
   readonly links?: number;
 }
 
-/** Skipped as in PostHog's own import and capture. */
+/** These events are skipped, as in PostHog's own import and capture. */
 const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
 const costsNothing: ReadonlySet<string> = new Set([
@@ -109,7 +109,7 @@ function descending(counts: ReadonlyMap<string, number>): [string, number][] {
   return [...counts].sort(([, one], [, other]) => other - one);
 }
 
-/** Formats a number as 1,234,567. */
+/** Formats a number with separators, such as 1,234,567. */
 export function grouped(count: number): string {
   return count.toLocaleString("en-US");
 }

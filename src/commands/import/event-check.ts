@@ -1,5 +1,5 @@
-// Checks a body with the gateway's own code. Used for a dry run, and if a response names fewer
-// events than it counts.
+// Checks a body with the gateway's own code. It is used for a dry run. It is also used if a
+// response lists fewer errors than it counts.
 
 import { randomFillSync } from "node:crypto";
 import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";

@@ -1,4 +1,4 @@
-// Deterministic uuids, version 8 of RFC 9562, from the ids of a source or from the lines of a file.
+// Creates deterministic uuids (version 8 of RFC 9562) from ids of a source or lines of a file.
 
 import { createHash, type Hash, hash } from "node:crypto";
 import { isBlankUuidText, isUuid } from "../../platform/base/forms.ts";
@@ -14,23 +14,26 @@ export function uuidOfSource(parts: readonly unknown[]): string {
   return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "hex"));
 }
 
-/** Returns whether the gateway stores an event under this uuid. */
+/** Returns true if the gateway accepts the value as the uuid of an event. */
 export function isUuidText(value: unknown): value is string {
   return typeof value === "string" && isUuid(value) && !isBlankUuidText(value);
 }
 
-/** The nil and the max UUID, which some clients send instead of an id. */
+/** Returns true for the nil UUID and the max UUID. Some clients send them if they have no id. */
 export function isBlankId(value: unknown): boolean {
   return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
 }
 
-/** A call of the hash takes as long as hashing some hundred bytes. */
+/**
+ * Number of bytes that are collected before the hash is updated. A call of the hash takes as long
+ * as hashing some hundred bytes.
+ */
 const stagedBytes = 262_144;
 const separator = 0x0a;
 
 /**
- * The running hash over the lines of a file. It identifies the file when an import resumes, and
- * gives uuids to lines without a uuid.
+ * The running hash of the lines of a file. It identifies the file when an import resumes. It also
+ * determines the uuids of lines without a uuid.
  */
 export class LineHash {
   readonly #hash: Hash = createHash("sha256");

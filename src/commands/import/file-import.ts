@@ -23,7 +23,7 @@ interface FileImportOptions {
   readonly limits: BatchLimits;
   readonly lineBytesMax: number;
   readonly restart: boolean;
-  /** Resumes even if the address or the key has changed. */
+  /** If set, the import resumes even if the address or the key has changed. */
   readonly sameProject: boolean;
   readonly stateFile: StateFile | undefined;
   readonly sender: Sender | undefined;
@@ -65,7 +65,7 @@ export class FileImport {
     return this.#formatName !== "";
   }
 
-  /** Rejects with a CommandError if the import must stop. Saves the position. */
+  /** Runs the import. Saves the position. Rejects with a CommandError if the import must stop. */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
     stateFile?.take();
@@ -93,7 +93,7 @@ export class FileImport {
         await this.#begin(batch!);
       }
     } catch (error) {
-      // If the rest of the file cannot be read, the request in flight may still be acknowledged.
+      // If the rest of the file cannot be read, the running request may still succeed.
       await this.#settle().catch(() => {});
       if (!(error instanceof Stopped)) throw error;
     } finally {
@@ -105,7 +105,7 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /** Resolves when the kernel has the whole body. */
+  /** Starts a request. Resolves when the whole body was passed to the kernel. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
@@ -117,7 +117,7 @@ export class FileImport {
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // If saving fails, the import ends, because a later run would store all further lines twice.
+    // If saving failed, the import ends, because a later run would store more lines twice.
     await this.#saved;
     const { lastLine: lines, fingerprint } = this.#last!;
     this.#done = { lines, fingerprint };
@@ -177,8 +177,8 @@ export class FileImport {
 
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
     const { sender, progress } = this.#options;
-    // A state file that cannot be written is reported before anything is sent. The rate does not
-    // include the lines of an earlier run.
+    // The state file is written before the first request, so that an error is reported before
+    // anything is sent. The rate does not include the lines of an earlier run.
     if (!this.#hasBegun) {
       await this.#save({ finished: false });
       progress.begin(this.#position());
@@ -244,7 +244,8 @@ export class FileImport {
   }
 
   /**
-   * Must be called after the response. If the request fails, the next run finds the notes again.
+   * Records the notes of a batch. It must be called after the response. If the request fails, the
+   * next run records the notes.
    */
   #noteFound(lastLine = Number.POSITIVE_INFINITY): void {
     const found = this.#found;

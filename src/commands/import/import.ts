@@ -1,4 +1,4 @@
-// Sends files of events to a gateway as history, over HTTP. See docs/guides/importing.md.
+// Imports files of events into a gateway as history, over HTTP. See docs/guides/importing.md.
 
 import { createNativeScanner } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
@@ -32,7 +32,10 @@ export interface ImportOptions {
 const stateEnding = ".penstock-import";
 const linesMax = 32_768;
 
-/** Rejects with a CommandError for a failure, or a loss without --allow-loss. */
+/**
+ * Imports the files. Rejects with a CommandError if the import fails. Without --allow-loss, it also
+ * rejects if an event is lost.
+ */
 export async function importFiles(
   files: readonly string[],
   options: ImportOptions,
@@ -58,7 +61,7 @@ export async function importFiles(
         formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
-        // Opened only if it is read, because an open standard input keeps the process alive.
+        // Standard input is only opened if it is read, because it would keep the process running.
         stdin: () => context.stdin,
       });
       await runOne(file, one, { dryRun: options.dryRun, context, progress });
@@ -115,7 +118,7 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/** States whether the import can resume, so that the file is not removed too early. */
+/** Returns a message that states if the import can resume, so that the file is not removed. */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"

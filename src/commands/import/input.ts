@@ -1,4 +1,4 @@
-// Reads a file or standard input, and decompresses it. Holds one chunk at a time.
+// Reads a file or standard input, and decompresses it. Only one chunk is in memory at a time.
 
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
@@ -55,7 +55,7 @@ export async function* inputChunks(
   }
 }
 
-/** Node's own messages repeat the code and the path. */
+/** Our own texts are used, because the messages of Node repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -90,7 +90,7 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
   yield* raw;
 }
 
-/** Node's gunzip ends at zero bytes, so the next member gets a new gunzip. */
+/** Node's gunzip stops at zero bytes after a member, so each member needs a new gunzip. */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
@@ -175,8 +175,8 @@ interface FramePiece {
 }
 
 /**
- * Splits zstd data into frames (RFC 8878). Node 22 decompresses only the first frame, and silently
- * accepts a truncated frame.
+ * Splits zstd data into frames (RFC 8878). This is needed because Node 22 decompresses only the
+ * first frame, and does not report a truncated frame.
  */
 export class ZstdFrames {
   #header: number[] = [];

@@ -1,8 +1,8 @@
-// JSON in which numbers keep their digits, even if a double cannot represent them.
+// Parses and writes JSON. Numbers keep their digits even if a double cannot represent them.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Methods of the proposal "JSON.parse source text access", which the types lack. */
+/** Methods of the proposal "JSON.parse source text access". The types do not contain them yet. */
 interface JsonWithSource {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -19,8 +19,8 @@ interface RawNumber {
 const json = JSON as unknown as JsonWithSource;
 
 /**
- * Matches 16 characters of digits and a point. The repetition makes the regular expression seven
- * times as fast as a count.
+ * Matches 16 characters that are digits or points. The repetition is written out, because it is
+ * seven times as fast as a count.
  */
 const manyDigits = new RegExp(`\\d${"[\\d.]".repeat(15)}`);
 const farOrSigned = /\d[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?(?=[\s,}\]]|$)/;
@@ -50,7 +50,7 @@ interface LineValues {
   readonly fault: SyntaxError | undefined;
 }
 
-/** The values of a line may be separated by commas or blanks. */
+/** Parses a line. Its values may be separated by commas or white space. */
 export function valuesOf(text: string): LineValues {
   let fault: SyntaxError;
   try {

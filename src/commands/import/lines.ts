@@ -1,4 +1,4 @@
-// Splits chunks into lines. Drops the content of lines that are too long.
+// Splits chunks into lines. If a line is too long, its content is dropped.
 
 import { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
@@ -6,7 +6,7 @@ import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export interface Line {
-  /** Without surrounding white space. Empty if the line is too long. */
+  /** The line without surrounding white space. It is empty if the line is too long. */
   readonly bytes: Buffer;
   readonly number: number;
   readonly isTooLong: boolean;
@@ -64,8 +64,8 @@ function contentOf(line: Buffer): Buffer {
 }
 
 /**
- * Replaces carriage returns between tokens by blanks, as the scanner does, so that the hash of a
- * line is the same. Carriage returns in strings are invalid JSON and stay.
+ * Replaces carriage returns between tokens by blanks. The scanner does the same, so the hash of a
+ * line is the same. Carriage returns in strings are not replaced, because they are invalid JSON.
  */
 function withoutReturns(content: Buffer): Buffer {
   const line = Buffer.from(content);

@@ -1,6 +1,6 @@
-// `penstock stream backup` and `restore`, with JetStream's snapshot of a stream at one moment. A
-// folder per stream has the files of a backup of the nats CLI: `stream.tar.s2` and, written last,
-// `backup.json`.
+// The commands `penstock stream backup` and `restore`. They use JetStream's snapshots, which
+// contain a stream at one moment. The folder of a stream contains the same files as a backup of the
+// nats CLI: `stream.tar.s2` and `backup.json`, which is written last.
 
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync } from "node:fs";
@@ -176,7 +176,7 @@ async function backUp(
           throw new CommandError(`the server ended the snapshot: ${message.headers?.description}`);
         break;
       }
-      // The server sends more only after acknowledgements, so memory is bounded.
+      // The server waits for acknowledgements, so the memory for chunks is bounded.
       await file.appendFile(data);
       hash.update(data);
       bytes += data.length;

@@ -20,7 +20,7 @@ import { CommandError } from "../context.ts";
 
 export interface StreamReader {
   readonly name: string;
-  /** The sequence up to which the reader has certainly read all messages that are meant for it. */
+  /** The reader has certainly read all of its messages up to this sequence. */
   readonly readTo: number;
   readonly unread: number;
 }
@@ -119,7 +119,7 @@ interface OfSubject {
   readonly subject: string;
 }
 
-/** Reads only the headers. */
+/** Returns the size of the messages. Only the headers are read. */
 export async function messageBytesOf(
   manager: JetStreamManager,
   connection: NatsConnection,

@@ -99,12 +99,12 @@ export interface SetOptions {
   readonly effects: boolean;
 }
 
-/** Readers that restart must not lose events. */
+/** Minimum age in ms, so that readers do not lose events while they restart. */
 const ageMsMin = 3_600_000;
 /** Like the minimum of PENSTOCK_STREAM_BYTES_MAX. */
 const bytesMin = 1_048_576;
 
-/** Gateways no longer change a limit that is set here. */
+/** Sets limits. Afterwards, gateways no longer change these limits. */
 export async function setLimits(
   command: ConfiguredCommand,
   which: string,
@@ -221,7 +221,7 @@ export interface PurgeOptions {
   readonly yes: boolean;
 }
 
-/** Messages that are stored meanwhile stay. */
+/** Removes messages. Messages that are stored during the command are not removed. */
 export async function purge(
   command: ConfiguredCommand,
   which: string,

@@ -54,7 +54,7 @@ export async function namedStreams(
   return found;
 }
 
-/** Selects messages to remove: before a sequence or time, of one subject or of all subjects. */
+/** Selects the messages to remove: all before a sequence or time, optionally of one subject. */
 export interface Doomed {
   readonly before: number | Date;
   readonly subject?: string | undefined;

@@ -1,4 +1,4 @@
-// Compares stored records with an expected event, and explains a miss.
+// Compares stored records with an expected event, and explains why no record matches.
 
 import { isDeepStrictEqual } from "node:util";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -8,7 +8,7 @@ import { counted } from "../terminal.ts";
 
 export type StoredRecord = Readonly<Record<string, unknown>>;
 
-/** Members that a stored record must have. Objects in it may have further members. */
+/** The members that a stored record must have. An object may have additional members. */
 export type Expected = Readonly<Record<string, unknown>>;
 
 interface Difference {
@@ -33,7 +33,7 @@ interface Miss {
 
 const valueCharactersMax = 200;
 
-/** Returns why the body of a request cannot describe a record. */
+/** Returns the reason if the body of a request is not a valid expectation. */
 export function expectedFault(value: unknown): string | undefined {
   if (!isObject(value)) return 'the body must be an object, such as {"event": "signed up"}';
   const fields = [...Object.keys(recordFields), "timeout_ms"];
@@ -49,7 +49,7 @@ export function matches(record: StoredRecord, expected: Expected): boolean {
   return compare(record, expected).differences.length === 0;
 }
 
-/** Returns the record with the most expected members, the latest of several. */
+/** Returns the record with the most expected members. If several match, returns the latest. */
 export function nearestRecord(
   records: readonly StoredRecord[],
   expected: Expected,

@@ -1,4 +1,4 @@
-// The pages below /testing of the admin port, with which tests in any language read stored events.
+// The pages below /testing of the admin port. Tests in any language can read stored events.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -38,7 +38,7 @@ export class TestingPages {
     this.#source = source;
   }
 
-  /** Returns false if the path is not below /testing. */
+  /** Answers a request. Returns false if its path is not below /testing. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     if (path !== "/testing" && !path.startsWith("/testing/")) return false;

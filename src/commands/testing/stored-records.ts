@@ -20,12 +20,12 @@ export class StoredRecords {
     return this.#records;
   }
 
-  /** Reads until the connection is closed. Never rejects. */
+  /** Reads the streams until the connection is closed. Never rejects. */
   follow(): void {
     for (const stream of this.#read.keys()) void this.#follow(stream).catch(() => {});
   }
 
-  /** Waits until every record is read that is stored now. Rejects if NATS does not respond. */
+  /** Waits until all currently stored records are read. Rejects if NATS does not respond. */
   async catchUp(signal: AbortSignal): Promise<void> {
     const manager = await this.#js.jetstreamManager(false);
     for (const stream of this.#read.keys()) {

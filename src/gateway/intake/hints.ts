@@ -1,5 +1,5 @@
-// Explains why an item is not stored, or why a key is missing or unknown. Shows a member's name
-// only if it resembles the missing name. Never shows a value or a whole key.
+// Explains why an item was not stored, or why a key is missing or unknown. It shows the name of a
+// member only if the name resembles the missing one. It never shows a value or a whole key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -34,7 +34,10 @@ const meant = {
 } as const satisfies Record<string, Meant>;
 export type MeantName = keyof typeof meant;
 
-/** Maximum bytes read and pairs of letters compared per event loop iteration. They take 0.5 ms. */
+/**
+ * The limit of work per event loop iteration, in bytes read and pairs of letters compared. This
+ * work takes 0.5 ms.
+ */
 const stepsATurnMax = 16_384;
 const distanceMax = 3;
 
@@ -78,8 +81,8 @@ export class Typos {
   }
 
   /**
-   * Returns 0 for the same name, 1 for one wrong letter, 2 for an alternative name (`also`), 3 for
-   * two wrong letters, and infinity for any other name.
+   * Returns 0 if both names are equal, 1 for one wrong letter, 2 for an alternative name (`also`),
+   * and 3 for two wrong letters. Returns Infinity for any other name.
    */
   #distance(sent: string, wanted: string, also: readonly string[]): number {
     if (sent === wanted) return 0;
@@ -246,7 +249,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
   return "";
 }
 
-/** v1 ignores a key in the body. Returns "" if the body has no key. */
+/** Explains that v1 ignores a key in the body. Returns "" if the body contains no key. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)

@@ -1,4 +1,4 @@
-// Counts the outcomes of a request's items, for the answer and the metrics.
+// Counts the outcomes of the items of a request. The answer and the metrics use these counts.
 
 import type {
   ClientWarningOrigin,
@@ -147,7 +147,7 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** Sorted by index. Dropped items have priority. */
+  /** The warnings, sorted by index. Warnings about dropped items have priority. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
@@ -161,7 +161,10 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** Called only if the client receives the results, because after a 503 the retry is counted. */
+  /**
+   * Call this only if the client receives the results. After a 503, the client retries the request,
+   * and the retry is counted instead.
+   */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);

@@ -1,4 +1,4 @@
-// The warnings in a 200 response. The reference pages are generated from these tables.
+// The warnings in a 200 answer. The reference pages are generated from these tables.
 
 import type { ErrorRow } from "./errors.ts";
 

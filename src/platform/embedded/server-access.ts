@@ -1,5 +1,5 @@
-// Chooses the port and the token of an embedded nats-server. Both stay the same as at the last
-// start, so that readers can reconnect.
+// Chooses the port and the token of an embedded nats-server. They stay the same at every start, so
+// that readers can reconnect.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -28,7 +28,7 @@ interface WantedAccess {
   readonly log: Pick<Log, "warn">;
 }
 
-/** Throws an EmbeddedError if the port is taken, or if a newer version wrote the store. */
+/** Throws an EmbeddedError if the port is in use, or if a newer nats-server wrote the store. */
 export async function accessOf({
   dataDir,
   port,
@@ -107,8 +107,8 @@ const portMax = 32_000;
 const triesMax = 200;
 
 /**
- * Linux assigns ports from 32,768 on to connections, so this function returns a lower port. After
- * many attempts, returns -1: nats-server then chooses.
+ * Returns a free port below 32,768, because Linux uses the ports from there on for outgoing
+ * connections. Returns -1 after too many attempts. In that case, nats-server chooses the port.
  */
 async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {

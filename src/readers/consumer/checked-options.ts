@@ -1,5 +1,3 @@
-// Without these checks, a misspelt option of `consume` would be ignored.
-
 import { isProjectId } from "../../platform/base/forms.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
 import { ConsumeError, type ConsumeOptions, type DeduplicationOptions } from "./types.ts";
@@ -25,7 +23,7 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
 
 export const waitMsMax = 2_147_483_647;
 
-/** Throws a ConsumeError that names the first invalid option. */
+/** Returns the options. Throws a ConsumeError that names the first invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;

@@ -1,5 +1,5 @@
-// The entry point of the npm package. Delivers every frame of all streams at least once, and each
-// stream in order. Reports every possible loss of events.
+// The entry point of the npm package. A consumer delivers every frame of all streams at least once,
+// and the frames of each stream in order. It reports every possible loss of events.
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -36,8 +36,8 @@ const stopLookMs = 20;
 /**
  * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid.
  *
- * The iteration rejects with a ConsumeError if a retry cannot help. It also rejects with an error
- * that `onNotice` throws.
+ * The iteration ends with a ConsumeError if a retry cannot help. If `onNotice` throws an error, the
+ * iteration ends with this error.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -62,7 +62,7 @@ class Consumption implements EventConsumer {
 
   constructor(options: ConsumeOptions) {
     const { projects } = checkedOptions(options);
-    // The server refuses a consumer that names a subject twice.
+    // The ids are made unique, because the server refuses a consumer that lists a subject twice.
     this.#options = { ...options, projects: projects && [...new Set(projects)] };
     this.#lanes = options.lanes ?? allLanes;
     this.#projects = options.projects && new Set(options.projects);
@@ -193,7 +193,7 @@ class Consumption implements EventConsumer {
     const { signal } = this.#ended;
     if (signal.aborted) return undefined;
     let end = () => {};
-    // Node 20 has no Promise.withResolvers.
+    // Node 20 does not support Promise.withResolvers.
     const ended = new Promise<undefined>((resolve) => {
       end = () => resolve(undefined);
       signal.addEventListener("abort", end, { once: true });
@@ -256,7 +256,7 @@ class Consumption implements EventConsumer {
     const { onNotice = printNotice } = this.#options;
     try {
       const result: unknown = onNotice(notice);
-      // A rejection without a handler would end the process.
+      // The rejection is handled, because an unhandled rejection would end the process.
       if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);

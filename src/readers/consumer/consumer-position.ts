@@ -1,5 +1,5 @@
-// Holds how far a stream was read, and detects that the stream or its consumer was recreated.
-// Recreates a lost consumer without skipping messages.
+// Stores the position up to which a stream was read, and detects that the stream or its consumer
+// was recreated. If the consumer was lost, it is recreated without skipping messages.
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -34,7 +34,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. The next `open` reports the change. */
+/** Thrown if the stream or its consumer has changed. The next `open` reports the change. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -107,7 +107,8 @@ export class ConsumerPosition {
   }
 
   /**
-   * Reports lost messages. Rejects with a ChangedError if the stream or the consumer was recreated.
+   * Queries the stream and the consumer, and reports lost messages. Rejects with a ChangedError if
+   * the stream or the consumer was recreated.
    */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
@@ -158,7 +159,7 @@ export class ConsumerPosition {
       this.#position = { ...none, sequence: from - 1 };
       return info;
     }
-    // If messages have left the stream, the server has moved the consumer past them.
+    // If messages were removed from the stream, the server has already skipped them.
     this.#position = { ...none, sequence: Math.max(floor, firstSequence - 1) };
     return found;
   }

@@ -1,5 +1,6 @@
-// Delays the acknowledgement of a frame with skipped duplicates until the frames with the originals
-// are acknowledged. Otherwise, an original could be lost after its duplicate was acknowledged.
+// Delays the acknowledgement of a frame if duplicates in it were skipped. The acknowledgement is
+// sent after the frames with the originals are acknowledged. Otherwise, an original could be lost
+// after its duplicate was acknowledged.
 
 interface OpenFrame {
   readonly id: number;
@@ -40,8 +41,8 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // A frame that is delivered again may lack the awaited events. The frames that wait for it
-      // then wait for the frames with the originals.
+      // When a frame is delivered again, its events may now count as duplicates. Frames that waited
+      // for this frame then wait for the frames with the originals.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();

@@ -21,7 +21,10 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/** If more messages are unacknowledged, they arrive again only after their ack wait. */
+/**
+ * Maximum number of messages that `answerAll` answers. If more messages may be unacknowledged, it
+ * answers none, and the server redelivers them after their ack wait.
+ */
 const askedBackMax = 20_000;
 
 export async function durableInfo(
@@ -59,7 +62,10 @@ function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/** Throws a ConsumeError if the subjects differ or the consumer would lose frames. */
+/**
+ * Checks an existing consumer. Throws a ConsumeError if its subjects differ from the options, or if
+ * it would lose frames.
+ */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -110,12 +116,18 @@ interface Sent {
   readonly deliverySequence: number;
 }
 
-/** The acknowledgement works over any connection. The server ignores the constants. */
+/**
+ * Returns the subject for the acknowledgement of a message. Any connection can send it. The server
+ * ignores the constant numbers.
+ */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }
 
-/** Answers all messages of an earlier connection. Messages with a nak arrive again immediately. */
+/**
+ * Answers all unacknowledged messages of an earlier connection. After a nak, the server redelivers
+ * the message immediately.
+ */
 export function answerAll(
   connection: NatsConnection,
   info: ConsumerInfo,

@@ -44,7 +44,7 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const event = value as StoredEvent;
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    // A hash, because a name may be as long as an event, and the window stores the key.
+    // The key is a hash, because the window stores many keys and a name may be as long as an event.
     const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
@@ -95,11 +95,10 @@ interface Noted {
   readonly atMs: number;
 }
 
-/** Remembers which frame delivered an event. Equal events of one frame are not duplicates. */
+/** Remembers which frame contained each event. Equal events in one frame are not duplicates. */
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
   readonly #frames = new Map<string, number>();
-  /** Keys in insertion order. In a Map, finding the oldest entry is slow after many deletions. */
   #order: Noted[] = [];
   #oldest = 0;
 

@@ -1,5 +1,5 @@
-// Holds the received frames of a stream, and acknowledged sequences until the server has confirmed
-// them.
+// Holds the received frames of a stream. Also holds the acknowledged sequences until the server has
+// confirmed them.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
@@ -7,20 +7,23 @@ import { leastOf } from "../../platform/base/extremes.ts";
 export interface HeldFrame {
   readonly id: number;
   readonly sequence: number;
-  /** Number of truncations and recreations of the stream before the frame was received. */
+  /** Number of times that the stream was truncated or recreated before this frame was received. */
   readonly generation: number;
   message: JsMsg;
-  /** Time of the delivery or of the last `working`; undefined if the frame is not delivered. */
+  /** Time in ms of the delivery or of the last call of `working`, if the frame is delivered. */
   outSinceMs: number | undefined;
   deliveries: number;
-  /** The stream no longer has the message, so it cannot be acknowledged. */
+  /** If true, the stream no longer contains the message, so the message cannot be acknowledged. */
   isOrphan: boolean;
   isWhole: boolean;
 }
 
 let lastId = 0;
 
-/** Frames from before a truncation or recreation of the stream come first. */
+/**
+ * Compares two frames by their order in the stream. Frames that were received before a truncation
+ * or recreation of the stream come first.
+ */
 export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -29,10 +32,6 @@ export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
   readonly #orphans = new Set<HeldFrame>();
-  /**
-   * Messages up to `#missingUpTo` that the server has sent but that have not arrived. Later
-   * messages wait for them.
-   */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;

@@ -1,5 +1,5 @@
-// Reads a stream in order through its durable consumer. After each interruption, checks whether the
-// stream is still the same.
+// Reads a stream in order through its durable consumer. After each interruption, it checks whether
+// the stream was replaced.
 
 import {
   type ConsumerMessages,
@@ -64,7 +64,7 @@ export class StreamConsumer {
     this.#position = new ConsumerPosition(options);
   }
 
-  /** Number of delivered frames whose acknowledgement would still have an effect. */
+  /** Number of delivered frames that the program can still acknowledge. */
   get out(): number {
     const { deferred } = this.#options;
     const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
@@ -72,7 +72,7 @@ export class StreamConsumer {
     return this.#hand.allInOrder.filter(isOut).length;
   }
 
-  /** Reads until the connection is lost or the reader is closed. Never rejects. */
+  /** Reads the stream until the connection is lost or the reader is closed. Never rejects. */
   async run(link: Link): Promise<void> {
     this.#link = link;
     const js = jetstream(link.connection);
@@ -93,8 +93,9 @@ export class StreamConsumer {
   take(): TakenFrame | undefined {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
-    // A program may collect frames before it acknowledges any, so the last ready frame triggers a
-    // request.
+    // More messages are requested when the last ready frame is taken. An acknowledgement cannot
+    // trigger the request, because a program may collect several frames before it acknowledges any
+    // of them.
     if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
@@ -109,7 +110,10 @@ export class StreamConsumer {
     };
   }
 
-  /** Must be called regularly, because the stream and the consumer may change without a message. */
+  /**
+   * Checks the stream and the consumer. The caller must call it regularly, because the stream and
+   * the consumer can change without any message.
+   */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -130,7 +134,7 @@ export class StreamConsumer {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);
   }
 
-  /** Delivered frames can still be acknowledged. */
+  /** Stops reading. Delivered frames can still be acknowledged. */
   close(): void {
     this.#ended.abort();
     this.#ready = [];
@@ -145,7 +149,8 @@ export class StreamConsumer {
     this.#position.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
-    // One variable for all fetches, because listeners on the signal would accumulate.
+    // One variable is used for all fetches, because adding a listener to the signal for each fetch
+    // would accumulate listeners.
     let messages: ConsumerMessages | undefined;
     this.#interrupt = (error) => {
       reading.abort(error);
@@ -175,7 +180,7 @@ export class StreamConsumer {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
       const count = this.#free();
-      // A request takes a round trip, so several messages are requested together.
+      // Several messages are requested together, because each request takes a round trip.
       if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -265,13 +270,14 @@ export class StreamConsumer {
   }
 
   /**
-   * If deferred frames use all space and the program waits, delivers them again with all events.
+   * If deferred frames use all the space and the program is waiting for a frame, this method
+   * delivers the deferred frames again with all their events.
    */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;
     const isStarved = isFull && isAwaited() && !this.#ended.signal.aborted;
-    // The program may be about to acknowledge, so one starved check is not enough.
+    // One check is not enough, because the program may be about to acknowledge a frame.
     if (isStarved && this.#wasStarved) {
       const held = this.#hand.all.filter(({ id }) => deferred.isDeferred(id));
       for (const one of held) {
@@ -300,7 +306,7 @@ export class StreamConsumer {
       const subject = answerSubject({ stream, durable, sequence, deliverySequence });
       this.#link?.connection.publish(subject, answer);
     } catch {
-      // The answer is sent again over the next connection.
+      // The error is ignored, because the answer is sent again over the next connection.
     }
   }
 

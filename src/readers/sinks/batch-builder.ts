@@ -1,4 +1,4 @@
-// Builds batches from whole frames. The bytes of a frame are held until the batch is written or
+// Builds batches of whole frames. The bytes of a frame are held until the batch is written or
 // dropped.
 
 import { Buffer } from "node:buffer";
@@ -14,9 +14,9 @@ export interface BuiltBatch extends SinkBatch {
 }
 
 export interface BatchLimits {
-  /** A single frame may exceed it. */
+  /** Maximum number of events in a batch. A single frame may exceed it. */
   readonly eventsMax: number;
-  /** A single frame may exceed it. */
+  /** Maximum bytes of a batch. A single frame may exceed it. */
   readonly bytesMax: number;
 }
 

@@ -1,5 +1,5 @@
-// Locks a folder. A file next to the lock names the holder, for an operator who waits for a frozen
-// process.
+// Locks a folder. A file next to the lock contains the holder, so that an operator can find a
+// frozen process.
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -7,18 +7,18 @@ import path from "node:path";
 import { type FileLock, takeFileLock } from "../../platform/base/files.ts";
 import { StandbyError } from "./sink-target.ts";
 
-/** If the folder is locked, throws a StandbyError with `busy` and the holder. */
+/** Locks the folder. If it is locked, throws a StandbyError with `busy` and the holder. */
 export function lockFolder(folder: string, pid: number, busy: string): FileLock {
   const lock = takeFileLock(path.join(folder, "lock"));
   const holder = path.join(folder, "holder.json");
   if (lock === "busy") throw new StandbyError(`${busy}${holderText(holder)}`);
   try {
-    // A link under the file's name must not be followed.
+    // The file is removed first. Otherwise, a symbolic link with its name would be followed.
     rmSync(holder, { force: true });
     const text = JSON.stringify({ pid, host: hostname(), since: new Date().toISOString() });
     writeFileSync(holder, `${text}\n`, { mode: 0o600, flag: "wx" });
   } catch {
-    // The lock does not depend on this file.
+    // The error is ignored, because the lock does not depend on this file.
   }
   return lock;
 }

@@ -1,5 +1,5 @@
-// An event as the sinks use it. A batch has tens of thousands of events, so the objects are small
-// and share values. Views of the frame's bytes are created when needed.
+// The form of an event that all sinks use. A batch has tens of thousands of events, so the objects
+// are small and share values. Views of the bytes are created when they are needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -20,7 +20,7 @@ interface Origin {
   readonly historical: boolean;
 }
 
-/** The bytes of an event belong to the frame and must not be changed. */
+/** An event. Its bytes belong to the frame and must not be changed. */
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
@@ -30,7 +30,7 @@ export interface SinkRecord {
   readonly projectId: string;
   readonly event: string;
   readonly distinctId: string;
-  /** Time of the event, in the years 0 to 9999. */
+  /** Time of the event in ms since 1970. The year is from 0 to 9999. */
   readonly timestampMs: number;
   readonly origin: Origin;
   readonly properties: Uint8Array;
@@ -38,11 +38,11 @@ export interface SinkRecord {
   readonly setOnce: Uint8Array | undefined;
   readonly unset: Uint8Array | undefined;
   readonly text: Uint8Array;
-  /** "" if the event has no person. Set after the batch was built. */
+  /** The uuid of the person, or "" without a person. It is set after the batch was built. */
   personUuid: string;
 }
 
-/** `value` means that the target refuses the event. */
+/** Reasons why a line was rejected. `value` means that the target refuses a value of the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -92,7 +92,7 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // Called even for a rejected line, because the next line may have the same origin.
+        // The origin is also read for a rejected line, because the next line may have the same one.
         const origin = this.#originFor(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
@@ -298,7 +298,6 @@ export function eventColumnsOf({ withPerson }: { readonly withPerson: boolean })
   return withPerson ? [...eventColumns, personColumn] : eventColumns;
 }
 
-/** Returns the first event of each key. */
 export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   const seen = new Set<string>();
   return events.filter((event) => {
@@ -309,7 +308,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** Maps each event to its next copy, which is tried if the target refuses the event. */
+/** Maps each event to its next copy. If the target refuses the event, the copy is tried. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();

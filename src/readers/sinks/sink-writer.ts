@@ -1,5 +1,5 @@
-// Builds batches from the streams and writes them to the target, with the positions. Stands by
-// while another sink has the target.
+// Builds batches from the streams and writes them to the target together with the positions. While
+// another sink uses the target, this sink is a standby.
 
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
@@ -48,7 +48,7 @@ const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
 const idleMs = 10_000;
-/** If more consecutive events are refused, the cause is probably the table. */
+/** If more consecutive events are refused, the cause is probably the table and not the events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -103,7 +103,7 @@ export class SinkWriter {
     void this.#session.run();
   }
 
-  /** Waits for the current batches until `until` aborts, or for 10 s. */
+  /** Waits for the current batches for at most 10 s, or until `until` aborts. */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
@@ -124,7 +124,7 @@ export class SinkWriter {
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
 
-  /** Messages after the committed positions must not leave their stream yet. */
+  /** The committed positions. Streams must keep the messages after these positions. */
   get #committed(): SinkPosition[] {
     const { committed } = this.#options.target;
     const written = [...this.#written.values()];
@@ -137,7 +137,10 @@ export class SinkWriter {
     );
   }
 
-  /** Writing continues, because one project's events must not stop other projects. */
+  /**
+   * Returns a warning if the target has rejected many events in a row. The sink continues to write,
+   * because one project must not stop the others.
+   */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
@@ -185,7 +188,10 @@ export class SinkWriter {
     log.info({ target: target.shown }, "sink writing events");
   }
 
-  /** The failed batch may have been written, so no further write may follow. */
+  /**
+   * Reports success if nothing is left to write. After a failed write, this is needed because the
+   * batch may have been stored anyway, and then no other write follows.
+   */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     await pauseUntilAborted(idleMs, signal);
@@ -217,7 +223,7 @@ export class SinkWriter {
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
     await session.room(this.#options.target.batchesMax ?? 1);
-    // A batch without its persons is dropped and read again at the next start.
+    // If the persons are not complete, the batch is dropped and read again at the next start.
     if (batch !== undefined && isWhole) session.write(this.#write(batch));
     return true;
   }

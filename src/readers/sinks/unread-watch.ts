@@ -1,5 +1,5 @@
-// Computes when the oldest unread message of each stream leaves the stream. Works even if the
-// streams are not read.
+// Computes for each stream when the oldest unread message will be removed from the stream. It works
+// even if no stream is being read.
 
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,7 +10,7 @@ import type { SinkPosition } from "./sink-target.ts";
 
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
-  /** undefined, like the fields below, if NATS does not respond. */
+  /** This field and the following fields are undefined if NATS does not respond. */
   readonly lastSequence: number | undefined;
   readonly lagSeconds: number | undefined;
   readonly expirySeconds: number | undefined;
@@ -22,7 +22,7 @@ interface Asked {
   readonly created: string;
   readonly lastSequence: number;
   readonly ageMsMax: number;
-  /** Bytes that the stream can store before it discards its oldest unread message. */
+  /** Number of bytes that the stream can store before it discards an unread message. */
   readonly bytesLeft: number;
   readonly bytesPerMs: number;
   readonly oldest: { readonly sequence: number; readonly storedAtMs: number } | undefined;
@@ -42,7 +42,7 @@ export class UnreadWatch {
     this.#written = written;
   }
 
-  /** Never rejects. After a failed query, the state is unknown. */
+  /** Queries the streams repeatedly. Never rejects. After a failed query, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {
@@ -63,7 +63,7 @@ export class UnreadWatch {
           : undefined;
         this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
       } catch {
-        // The gauges disappear when the state is too old.
+        // The error is ignored. When the state is too old, the gauges are removed.
       }
     }
   }
@@ -94,7 +94,7 @@ function askedOf(
   const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
   const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
   const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // A stream loses messages by size only if it discards old messages for new messages.
+  // A full stream removes old messages, unless its discard policy is `new`.
   const isBounded = config.discard !== DiscardPolicy.New;
   const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
   const isSame = before?.created === created && nowMs > before.atMs;

@@ -1,12 +1,12 @@
-// Limits the bytes of all frames in memory. A stream may use at most half of them. It may always hold
-// one frame, so that no stream waits for another stream.
+// Limits the bytes of all frames in memory. Each stream may use at most half of the bytes. A stream
+// may always hold one frame, so that it does not have to wait for another stream.
 
 export interface Share {
   room(): number;
   messagesIn(bytes: number): number;
   add(bytes: number): void;
   release(bytes: number): void;
-  /** Ends the share. Its unreleased frames must still be released. */
+  /** Ends the share. Frames that are not released yet must still be released. */
   leave(): void;
 }
 

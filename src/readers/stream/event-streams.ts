@@ -1,5 +1,5 @@
-// Reads all streams, each from its own position. Looks for new streams every 3 s. Live events come
-// first, but a quarter of each batch is reserved for historical events.
+// Reads all streams, each from its own position. It looks for new streams every 3 s. Live events
+// have priority, but a quarter of each batch is reserved for historical events.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -18,7 +18,7 @@ export interface EventStreamsOptions extends ReadingOptions {
 }
 
 export interface ReadPosition extends StreamPosition {
-  /** Sequence from which duplicate detection needs the messages again. */
+  /** Messages from this sequence on are read again for the duplicate detection. */
   readonly rememberFrom?: number;
 }
 
@@ -78,7 +78,7 @@ export class EventStreams {
     return [...first.items, ...rest.items];
   }
 
-  /** Makes every reader check its stream before it continues. */
+  /** Makes each reader check its stream before it reads more messages. */
   interrupt(): void {
     for (const reader of this.#readers.values()) reader.interrupt();
   }

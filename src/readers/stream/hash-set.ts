@@ -1,6 +1,6 @@
-// A set of 64-bit hashes in one typed array, so that a million hashes are one object for the
-// garbage collector. A random key decides the slots, so that clients cannot choose uuids that share
-// a slot.
+// A set of 64-bit hashes in one typed array. So a million hashes are one object for the garbage
+// collector. The slot of a hash depends on a random key, so that clients cannot choose uuids that
+// share a slot.
 
 const slotsAtFirst = 256;
 const bytesPerSlot = 8;

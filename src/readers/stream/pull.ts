@@ -1,6 +1,6 @@
-// Reads a stream in order through an ephemeral consumer, as far as memory has space. The consumer
-// does not survive the server process or the stream. After an error, the caller must check the
-// stream again.
+// Reads a stream in order through an ephemeral consumer while memory has room. The consumer is lost
+// if the server restarts or the stream is removed. After an error, the caller must check the stream
+// again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
@@ -23,7 +23,6 @@ export interface PulledMessage {
   readonly message: Msg;
   readonly sequence: number;
   readonly storedAtMs: number;
-  /** The stream's part of the memory. The owner of a message releases its bytes. */
   readonly share: Share;
 }
 
@@ -98,7 +97,7 @@ export class Pull {
     return this.#error === undefined && this.#pending > this.#share.messagesIn(bytes.max);
   }
 
-  /** Returns at least one message. Rejects if the pull has failed or is closed. */
+  /** Returns at least one message. Rejects if the pull failed or was closed. */
   async next(): Promise<PulledMessage[]> {
     while (this.#queue.length === 0) {
       if (this.#error !== undefined) throw this.#error;
@@ -159,7 +158,7 @@ export class Pull {
     }
     if (this.#asked > 0) this.#asked--;
     this.#pending = pending ?? 0;
-    // Deleted messages do not count as pending, so the sum may be slightly too low.
+    // The sum may be slightly too low, because deleted messages do not count as pending.
     this.#lastSequence = sequence + this.#pending;
     this.#share.add(message.data.length);
     const storedAtMs = msOfNanos(tokens[end - 2] ?? "");
@@ -175,7 +174,7 @@ export class Pull {
     if (code === timedOut || code === noMessages) {
       this.#answered(left);
     } else if (code === conflict && /max_?bytes/i.test(description)) {
-      // No message was delivered, so the next message exceeds the byte limit.
+      // If no message was delivered, the next message is larger than the byte limit.
       if (left === this.#batch) this.#isSized = false;
       this.#answered(left);
     } else if (code === conflict && /batch completed/i.test(description)) {

@@ -1,6 +1,6 @@
-// Decides where the reading of a stream continues, and reports how the stream has changed. The
-// trail identifies messages by their ids, because sequences are reused and clocks may be wrong. If
-// the trail does not decide, the reader stops.
+// Decides where to continue reading a stream, and reports how the stream has changed. The trail
+// identifies messages by their ids, because sequences can repeat and clocks can be wrong. If the
+// trail is not sufficient for a decision, the reader stops.
 
 import { msOfTime } from "./frame.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
@@ -12,16 +12,16 @@ export interface TrailEntry {
 }
 
 /**
- * The latest messages that were read, oldest first. A last entry without an id marks the sequence
- * up to which losses were reported.
+ * The latest messages that were read, oldest first. If the last entry has no id, it contains the
+ * sequence up to which losses were reported.
  */
 export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
 /**
- * Returns the trail with the message, and may change the given trail. Ignores a replacement of an
- * erased message, which is not after the last entry.
+ * Returns the trail with the message added. It may change the given trail. A message that replaces
+ * an erased message is ignored if it is not after the last entry.
  */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
@@ -33,7 +33,7 @@ export function trailReportedTo(trail: Trail, sequence: number): Trail {
   return [...trail, { sequence, messageId: "", storedAtMs: trail.at(-1)?.storedAtMs ?? 0 }];
 }
 
-/** Returns the sequence up to which losses after the position were reported; 0 if none were. */
+/** Returns the sequence up to which losses after the position were reported, or 0. */
 export function reportedTo(position: { readonly sequence: number; readonly trail: Trail }): number {
   const last = position.trail.at(-1);
   return last?.messageId === "" && last.sequence > position.sequence ? last.sequence : 0;
@@ -57,7 +57,7 @@ export const incidentKinds = [
 export type IncidentKind = (typeof incidentKinds)[number];
 
 export interface StreamPosition {
-  /** Incremented when the stream was recreated or truncated, because sequences are reused then. */
+  /** Incremented when the stream was recreated or truncated, because sequences then repeat. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
@@ -86,12 +86,12 @@ interface Comparison {
 interface Uncertainty {
   readonly held: number;
   readonly gone: number;
-  /** Whether all messages of the stream are newer than the trail, if the clocks are right. */
+  /** True if all messages of the stream are newer than the trail. Assumes correct clocks. */
   readonly isNewer: boolean;
   readonly predatesTrail: boolean;
   /**
-   * Sequence of the last message that may have been read and is not newer than the trail. 0 if
-   * there is none, or if `isNewer`.
+   * Sequence of the last message that may have been read and is not newer than the trail. It is 0
+   * if there is no such message or if `isNewer` is true.
    */
   readonly olderTo: number;
 }
@@ -104,7 +104,7 @@ export interface ReaderWords {
 
 interface ResumeOptions {
   readonly acceptExpired: boolean;
-  /** Sequence of the first erased message that has left the stream but has a replacement. */
+  /** Sequence of the first erased message that is no longer in the stream but has a replacement. */
   readonly replacementsFrom?: number;
   readonly words?: ReaderWords | undefined;
 }
@@ -112,7 +112,7 @@ interface ResumeOptions {
 const noWords: ReaderWords = { action: "", stays: "", reread: () => "" };
 
 /**
- * Returns where to continue. `position` is undefined if the stream was never read. Rejects if NATS
+ * Returns where to continue. If the stream was never read, `position` is undefined. Rejects if NATS
  * does not respond.
  */
 export async function resume(
@@ -122,7 +122,7 @@ export async function resume(
   options: ResumeOptions,
 ): Promise<Resume> {
   if (position === undefined) return begin({ ...options, epoch: 1 }, state, []);
-  // Nothing was read, so the new stream cannot be mistaken for the old stream.
+  // No message was read, so it does not matter that the stream is new.
   if (position.sequence === 0 && position.created !== state.created)
     return begin({ ...options, epoch: position.epoch }, state, []);
   const trail = messagesIn(position.trail);
@@ -144,8 +144,8 @@ function decide(position: StreamPosition, state: StreamState, facts: Facts): Res
   const at = comparison.at ?? -1;
   const isAnother = position.created !== state.created && at < 0;
   const isUncertain = at < 0 && uncertainty.held + uncertainty.gone > 0;
-  // A recreated stream is newer than the trail. An older stream may be a copy, so an operator
-  // decides.
+  // If the stream is newer than the trail, it was recreated. If it is older, it may be a copy, so
+  // an operator must decide.
   const predatesTrail = isAnother && uncertainty.predatesTrail;
   if (isAnother && !predatesTrail && (trail.length === 0 || uncertainty.isNewer || !isUncertain)) {
     const epoch = position.epoch + 1;
@@ -207,8 +207,8 @@ function begin(
 }
 
 /**
- * Stops, unless the operator accepts the uncertainty. A start at a sequence that is too high would
- * skip messages.
+ * Stops unless the operator accepts the uncertainty. If reading started at a sequence that is too
+ * high, messages would be skipped.
  */
 function uncertain(
   position: StreamPosition,
@@ -232,8 +232,8 @@ function uncertain(
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
-    // Only a `copy_accepted` incident marks messages as already counted. Another stream may get the
-    // epoch of a `place_unknown` incident.
+    // Only an incident of the kind `copy_accepted` marks messages as already counted. After a
+    // `place_unknown` incident, another stream may get the same epoch.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
@@ -282,7 +282,7 @@ function checkExpired(
   };
 }
 
-/** In a copy, all messages after the newest equal message differ. */
+/** In a copy, all messages after the newest equal message are different. */
 async function compare(
   trail: Trail,
   stream: AskedStream,
@@ -323,7 +323,7 @@ const noUncertainty: Uncertainty = {
 };
 const clockSkewMsMax = 60_000;
 
-/** The copy diverged before the trail begins, so only messages before the trail may be equal. */
+/** Called if no message is equal, so only messages before the trail can be equal. */
 async function uncertaintyOf(
   trail: Trail,
   stream: AskedStream,

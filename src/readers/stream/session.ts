@@ -1,5 +1,6 @@
-// The main loop of effects and sinks. Builds one batch while the previous batches are written.
-// After a failure, drops everything in memory and continues from the target's positions.
+// The main loop of the effects and the sinks. It builds a batch while the previous batches are
+// being written. After a failure, it discards everything in memory and continues from the positions
+// of the target.
 
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { TooSlowError } from "../../platform/base/store-error.ts";
@@ -7,12 +8,15 @@ import { EventStreams, type EventStreamsOptions, type ReadPosition } from "./eve
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
-  /** Loads the state of the target. Returns its positions, by the name of the stream. */
+  /** Loads the state of the target. Returns the positions by stream name. */
   open(): Promise<ReadonlyMap<string, ReadPosition>>;
   opened(streams: EventStreams): void;
-  /** Builds the next batch and passes its write to `Session.write`. Returns false to end. */
+  /** Builds the next batch and passes its write to `Session.write`. Returns false at the end. */
   batch(streams: EventStreams): Promise<boolean>;
-  /** Handles a failure. Returns the pause in ms, or undefined. Rejects if no session may follow. */
+  /**
+   * Handles a failure. Returns the pause before the next session in ms, or undefined for the
+   * default pause. Rejects if no further session may start.
+   */
   failed(error: Error): Promise<number | undefined>;
 }
 
@@ -55,7 +59,10 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /** Returns why nothing is read or written; empty if there is no problem. `own` comes first. */
+  /**
+   * Returns the reasons why nothing is read or written. The array is empty if there is no problem.
+   * If `own` is given, it is the first reason.
+   */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -70,7 +77,7 @@ export class Session {
     return this.#running;
   }
 
-  /** Waits for the current batches and `alongside`, until `until` aborts or for 10 s. */
+  /** Waits for the current batches and for `alongside`, at most 10 s or until `until` aborts. */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
     this.#streams?.close();
@@ -81,7 +88,7 @@ export class Session {
     over.abort();
   }
 
-  /** If the write fails, the session ends. */
+  /** Adds a running write. If the write fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -137,7 +144,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A failed write causes later errors, so its own error is reported.
+      // If a write has failed, its error is thrown instead, because it caused the later errors.
       await Promise.all(this.#writes);
     }
   }
@@ -158,8 +165,9 @@ const patience = 16;
 const failuresMin = 2;
 
 /**
- * Adapts the number of events of a transaction. A slow or failing transaction halves the limit,
- * because it would otherwise be retried forever. 16 successes double the limit.
+ * Adapts the maximum number of events in a transaction. If a transaction is too slow or fails, the
+ * limit is halved, because a retry with the same number would fail again. After 16 successful
+ * transactions, the limit is doubled.
  */
 export class BatchLimit {
   readonly #most: number;
@@ -174,8 +182,8 @@ export class BatchLimit {
   }
 
   /**
-   * If the write rejects with a TooSlowError, halves the limit, and adds this to the error. `what`
-   * names the transactions.
+   * Runs a write. If it rejects with a TooSlowError, halves the limit and mentions this in the
+   * error. `what` is the noun for the transactions in the error.
    */
   async within<Result>(
     events: number,

@@ -18,7 +18,7 @@ export interface StreamName<AnyLane extends StreamLane = Lane> {
 
 export interface StreamState {
   readonly created: string;
-  /** Sequence of the first message. In an empty stream, the next sequence. */
+  /** Sequence of the first message. In an empty stream, the sequence of the next message. */
   readonly firstSequence: number;
   readonly lastSequence: number;
   readonly beginsAt: number;
@@ -30,15 +30,14 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** Queries a stream. Each method rejects if NATS does not respond. */
+/** Queries a stream. All methods reject if NATS does not respond. */
 export interface AskedStream {
-  /** Returns the state; undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   message(sequence: number): Promise<StoredMessage | undefined>;
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** If there is no id, returns a text with the timestamp. */
+/** Returns the id in the header. If there is no id, returns a text with the timestamp. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
@@ -77,7 +76,7 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
 /** Maximum number of deleted sequences to list. Each takes about ten bytes of the response. */
 const deletedNamedMax = 1_000_000;
 
-/** Returns the deleted sequences in order; empty if there are more than 1,000,000. */
+/** Returns the deleted sequences in order, or an empty array if there are over 1,000,000. */
 export async function deletedSequences(
   manager: JetStreamManager,
   name: string,

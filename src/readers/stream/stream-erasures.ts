@@ -1,5 +1,5 @@
-// Handles the erasures in a stream. Erased messages do not count as lost, and the frames that
-// replace them are found.
+// Handles the erasures in a stream. It excludes erased messages from the losses, and finds the
+// frames that replace them.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
@@ -35,9 +35,9 @@ export class StreamErasures {
   }
 
   /**
-   * Returns the state; undefined if the stream does not exist. Erased messages from `due` on do not
-   * count as lost, because their replacements follow. Losses that `position` marks as reported are
-   * not counted again.
+   * Returns the state, or undefined if the stream does not exist. Erased messages from `due` on do
+   * not count as lost, because the reader will get their replacements. Losses that `position` marks
+   * as reported are not counted again.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();

@@ -1,5 +1,6 @@
-// Reads one stream forever, in order, each message once. Before each start, checks whether the
-// stream is still the same. Starts again after a missing message, silence or a lost consumer.
+// Reads one stream in order, each message once, until it is closed. Before each start, it checks if
+// the stream was replaced. It starts again after a missing message, a missing heartbeat or a lost
+// consumer.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
@@ -47,7 +48,7 @@ interface StreamReaderOptions extends ReadingOptions {
   readonly onReady: () => void;
 }
 
-/** A new position of the stream. The next items follow this position. */
+/** A new position of the stream. The following items are after this position. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -114,7 +115,10 @@ export class StreamReader {
     return undefined;
   }
 
-  /** Whether the stream was read to its end and removed. It is not queried until `learn`. */
+  /**
+   * True if all messages of the stream were read and the stream was then removed. The reader does
+   * not query it until the caller calls `learn`.
+   */
   get isGone(): boolean {
     return this.#isBack !== undefined;
   }
@@ -145,7 +149,7 @@ export class StreamReader {
     this.#isBack?.resolve();
   }
 
-  /** Invalidates earlier checks. Must be called after a lost connection. */
+  /** Makes earlier checks invalid. The caller must call it after a lost connection. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -249,7 +253,8 @@ export class StreamReader {
   }
 
   /**
-   * A stream that was read to its end was removed on purpose. In other cases, an operator decides.
+   * Returns the error for a missing stream. If all its messages were read, the stream was probably
+   * removed on purpose. Otherwise, an operator must decide.
    */
   #missingError(): Error {
     const unread = this.#lastSequence - (this.#position?.sequence ?? 0);
@@ -305,8 +310,8 @@ export class StreamReader {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // If no frame is held, only later messages of the pull use the budget, and a wait would never
-      // end.
+      // If no frame is held, waiting would never end. The rest of the budget is then used by later
+      // messages of this pull, and they are released only after this frame.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
@@ -364,7 +369,7 @@ export class StreamReader {
   }
 
   #push(item: PositionItem): void {
-    // The trail is changed in place later.
+    // The trail is copied, because it is changed in place later.
     const trail = item.position.trail.slice(-trailLength);
     this.#ready.push({ ...item, position: { ...item.position, trail } });
     this.#options.onReady();
@@ -375,7 +380,7 @@ export interface FrameItem {
   readonly kind: "frame";
   readonly frame: StoredFrame;
   readonly events: number;
-  /** Whether the frame was read before and is delivered for duplicate detection only. */
+  /** True if the frame was read before and is delivered again only for the duplicate detection. */
   readonly isReread: boolean;
   release(): void;
 }
@@ -394,8 +399,8 @@ type MessageParts = Omit<PulledMessage, "message"> & {
 const eventBytesLikely = 300;
 
 /**
- * Returns the item of a message. A replacement of an erased message becomes an empty frame.
- * `rewrittenItem` delivers its lines at the sequence of the erased message.
+ * Returns the item of a message. If the message replaces an erased message, the item is an empty
+ * frame, because `rewrittenItem` delivers the lines at the sequence of the erased message.
  */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { headers } = pulled.message;

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { parseRules } from "../../../src/rules/parse.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
+import { rejectedOf } from "../../kit/rejected.ts";
 import { runCommand } from "../../kit/run-command.ts";
 
 const gateway = await gatewayForFile();
@@ -102,6 +103,9 @@ test("a gateway checks events against the applied schema, and counts the results
   expect(await schemas()).toContainEqual({ version: 4, ok: true });
   await apply("quarantine");
   await expect.poll(post, soon).toMatchObject({ accepted: 1, dropped: 0, filtered: 1 });
+  await expect
+    .poll(async () => (await rejectedOf(gateway, project))[0], soon)
+    .toMatchObject({ reason: "schema", rule: "order", rules: 2, detail: "total: is required" });
   expect(await gateway.metrics()).toMatch(
     /penstock_schema_results_total\{mode="quarantine",result="invalid"\} [1-9]/,
   );

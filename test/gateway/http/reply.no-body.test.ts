@@ -51,7 +51,7 @@ describe("an answer without a body", () => {
     expect([server.finished, server.logged]).toEqual([[finished], []]);
   });
 
-  test("that closes the connection is followed by no other answer", async () => {
+  test("closes the connection without answering later requests", async () => {
     const server = await startTestServer();
     const { text } = await heardOf(server, Buffer.concat([beacon, beacon, icon]));
     expect(text.split("HTTP/1.1").length - 1).toBeLessThanOrEqual(1);

@@ -148,7 +148,7 @@ describe("the intake", () => {
     expect(admitted.sort((left, right) => left - right)).toEqual([2, 3, 8_000]);
   });
 
-  test("does not delay another project's history behind a large body", async () => {
+  test("does not delay another project's history because of a large body", async () => {
     const large = send("large", "a", { events: 30_000, historical: true });
     while (placed.length === 0) await setImmediate();
     await send("other", "b", { events: 1, historical: true });

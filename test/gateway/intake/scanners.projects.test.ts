@@ -147,7 +147,7 @@ describe("the scanner queue", () => {
     expect(first.map(({ answer }) => answer)).toEqual(["stored 20000", "stored 20000"]);
   });
 
-  test("delays a project's history only briefly behind unknown projects", async () => {
+  test("delays a project's history only briefly if other projects are unknown", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");

@@ -1,4 +1,4 @@
-// Writes the plain form of a JSON text, as table.ts describes it. It must share nothing with the
+// Writes the plain form of a JSON text as described in table.ts. It must not share code with the
 // addon.
 
 import { depthMax } from "../../../src/records/table.ts";

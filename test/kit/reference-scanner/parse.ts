@@ -1,11 +1,11 @@
-// The parser of the reference scanner. Reads strict JSON byte by byte into a shallow tree of spans.
-// The code must stay simple enough to be verified by reading.
+// The parser of the reference scanner. It reads strict JSON byte by byte and creates a shallow tree
+// of spans. The code must be simple enough to be verified by reading it.
 
 import { isUtf8 } from "node:buffer";
 import { Ascii } from "../../../src/platform/base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "../../../src/records/table.ts";
 
-/** One value of the text: bytes [start, end). */
+/** A value in the text. Its bytes are [start, end). */
 export interface JsonNode {
   type: TokenType;
   readonly start: number;
@@ -20,12 +20,12 @@ export interface JsonChild {
 
 export interface JsonTree {
   readonly root: JsonNode;
-  /** Offsets of escaped U+0000 and of escaped surrogates without a partner, ascending. */
+  /** The offsets of escapes that are replaced, in ascending order: U+0000 and lone surrogates. */
   readonly replaced: readonly number[];
   readonly longNumbers: readonly number[];
   readonly doubledKeys: readonly number[];
   readonly escapedKeys: readonly number[];
-  /** The objects and arrays that exceed the depth limit even if the item is the root, ascending. */
+  /** The objects and arrays that are too deep even if the item is the root, in ascending order. */
   readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
 
@@ -47,16 +47,16 @@ export function findUtf8Fault(body: Buffer): number | undefined {
 }
 
 /**
- * Reads a text of valid UTF-8. If the text is not JSON, returns the offset of the first byte at
- * which no valid JSON text can continue.
+ * Parses a text, which must be valid UTF-8. If it is not valid JSON, returns the offset of the
+ * first byte that is not allowed at its position.
  */
 export function parseTree(body: Buffer): JsonTree | number {
   return new TreeReader(body).read();
 }
 
 /**
- * Reads one text. The methods named `#take…` return false or undefined if the byte at `#at` is
- * invalid.
+ * Reads one text. The methods with the prefix `#take` return false or undefined if the byte at
+ * `#at` is invalid.
  */
 class TreeReader {
   readonly #body: Buffer;
@@ -108,8 +108,9 @@ class TreeReader {
   }
 
   /**
-   * Reads a complete scalar or an empty object or array, and returns false. Reads the start of any
-   * other object or array, up to its first value, and returns true.
+   * Reads a value. For a scalar, an empty object or an empty array, it reads the whole value and
+   * returns false. For other objects and arrays, it reads the text before the first inner value and
+   * returns true.
    */
   #takeOpening(node: JsonNode): boolean | undefined {
     if (!this.#take("{") && !this.#take("[")) {
@@ -130,7 +131,7 @@ class TreeReader {
   }
 
   /**
-   * Reads the ends of the objects and arrays that close after a value, and continues to the next
+   * Reads the text after a value: the ends of objects and arrays, and the text before the next
    * value. Returns true if there is no next value, and undefined if the text is invalid.
    */
   #takeClosings(): boolean | undefined {
@@ -188,8 +189,7 @@ class TreeReader {
   }
 
   #takeString(): boolean {
-    // Offset of an escaped high surrogate directly before `#at`, which its low surrogate may
-    // follow.
+    // Offset of an escaped high surrogate that ends at `#at`. A low surrogate may follow.
     let high: number | undefined;
     if (!this.#take('"')) return false;
     while (this.#at < this.#body.length) {
@@ -207,8 +207,8 @@ class TreeReader {
   }
 
   /**
-   * Returns the code unit of a \u escape, -1 for all other input, and undefined if the escape is
-   * invalid.
+   * Returns the code unit of a \u escape. Returns -1 for other input, and undefined for an invalid
+   * escape.
    */
   #takeUnit(): number | undefined {
     if (!this.#take("\\")) {

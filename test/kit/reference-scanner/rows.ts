@@ -1,4 +1,4 @@
-// Writes the table entries of one item for the reference scanner. It must share nothing with the
+// Writes the table entries of an item for the reference scanner. It must not share code with the
 // addon.
 
 import {
@@ -59,7 +59,10 @@ function hasEscapedKey(node: JsonNode): boolean {
   return escapedKeys(node) > 0;
 }
 
-/** As in JSON.parse. Keys are compared as written, so a key with escapes is a different name. */
+/**
+ * Returns the last value of each key, as JSON.parse does. Keys are compared as written, so a key
+ * with escapes is a different name.
+ */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
 }
@@ -95,7 +98,7 @@ function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
   return low < offsets.length && offsets[low]! < node.end;
 }
 
-/** `$distinct_id` counts if `distinct_id` is absent or null. */
+/** Returns `distinct_id`. If it is missing or null, returns `$distinct_id`. */
 function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
   const id = members.get("distinct_id");
   return id === undefined || id.type === TokenType.Null ? (members.get("$distinct_id") ?? id) : id;

@@ -1,5 +1,5 @@
-// The reference scanner fills the table of src/records/table.ts in plain JavaScript. Tests compare
-// the addon with it. It must share nothing with the addon except the layout.
+// The reference scanner writes the table of src/records/table.ts in plain JavaScript. Tests compare
+// the addon with it. It must not share code with the addon, except the layout of the table.
 
 import { Ascii } from "../../../src/platform/base/ascii.ts";
 import {
@@ -73,8 +73,8 @@ function replaceLineBreaks(body: Buffer): void {
 /**
  * Creates a reference scanner. It has no background thread: a background scan runs immediately on
  * the event loop, and returns a settled promise.
- * @param rows Rows that the table holds. `scanMore` returns the events of a body beyond that
- * number.
+ * @param rows Maximum number of rows in the table. If a body has more events, `scanMore` returns
+ * them.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
   return new ReferenceScanner(rows);
@@ -194,7 +194,7 @@ class ReferenceScanner implements BackgroundScanner {
       fillItem(words, node, this.#tree!, this.#depth);
     }
     this.#delivered += count;
-    // The tree of a large body is held only while some of its rows are still missing.
+    // The tree of a large body is released after its last row was returned.
     if (this.#delivered === this.#itemsEnd) {
       this.#items = [];
       this.#tree = undefined;

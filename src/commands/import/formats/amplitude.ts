@@ -1,5 +1,5 @@
-// Amplitude's export (https://amplitude.com/docs/apis/analytics/export), converted as in PostHog's
-// own import (posthog, rust/batch-import-worker/src/parse/content/amplitude.rs).
+// Amplitude's export (https://amplitude.com/docs/apis/analytics/export). It is converted as in
+// PostHog's own import (posthog, rust/batch-import-worker/src/parse/content/amplitude.rs).
 
 import type { JsonObject } from "../json-text.ts";
 import { readTime, timeOf } from "../times.ts";
@@ -47,8 +47,8 @@ export const amplitude: Format = {
 };
 
 /**
- * Amplitude deduplicates by `$insert_id` and device. Without an `$insert_id`, uses the event number
- * of the device's SDK.
+ * Returns the ids that identify the event. Amplitude deduplicates by `$insert_id` and device. If
+ * there is no `$insert_id`, the event number of the SDK on the device is used.
  */
 function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   const device = line["device_id"];
@@ -83,7 +83,7 @@ const timeNames = [
   ...["server_upload_time", "processed_time"],
 ];
 
-/** A time without a zone, such as "2024-07-06 12:00:00.123000", is in UTC. */
+/** Returns the time. If it has no time zone, such as "2024-07-06 12:00:00.123000", it is in UTC. */
 function timestampOf(line: JsonObject): unknown {
   const time = timeOf(timeNames.map((name) => line[name]));
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
@@ -130,7 +130,7 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
   });
 }
 
-/** Amplitude allows several groups per type, but a Penstock event has only one. */
+/** Amplitude allows several groups per type, but a Penstock event can have only one. */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
     const list = decoded(of);
@@ -164,7 +164,7 @@ function isKept(name: string, value: unknown): boolean {
   return value !== noValue && !firstTouch.has(name);
 }
 
-/** The names are literals, because building them takes 1.3 µs per line. */
+/** The names are literals, because building them would take 1.3 µs per line. */
 function setOnceOf(known: JsonObject): JsonObject {
   const initial = (name: string): unknown => (known[name] === noValue ? undefined : known[name]);
   return present({

@@ -5,7 +5,7 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/** The first format that recognises a line is chosen, so stricter formats are first. */
+/** The formats from strict to lenient. The first format that recognizes a line is used. */
 const formats: readonly Format[] = [
   penstock,
   amplitude,

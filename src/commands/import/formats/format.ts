@@ -5,7 +5,7 @@ import type { TimeZone } from "../times.ts";
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** ISO 8601. A time that cannot be read is copied from the line. */
+  /** The time in ISO 8601. If the time in the line cannot be read, this is the original value. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;
@@ -17,7 +17,7 @@ export type Converted =
       readonly event: SentEvent;
       readonly uuid?: unknown;
       readonly source?: readonly unknown[] | undefined;
-      /** Links between ids in the line. They are sent as separate events after the event. */
+      /** The links between ids in the line. They are sent as separate events after the event. */
       readonly links?: readonly Link[];
       readonly also?: SentEvent | undefined;
     }
@@ -31,15 +31,15 @@ export interface Link {
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
 /**
- * Maximum number of remembered items per kind. The oldest item is then forgotten, so a link may be
- * sent again.
+ * Maximum number of remembered items of a kind. If it is exceeded, the oldest item is forgotten,
+ * and a link may be sent again.
  */
 const itemsMax = 100_000;
 
 export class ShownFacts {
   readonly #kinds = new Map<string, Set<string>>();
 
-  /** Returns true if the item is new. */
+  /** Remembers an item. Returns true if it is new. */
   add(kind: string, item: string): boolean {
     const items = this.#kinds.get(kind) ?? new Set();
     this.#kinds.set(kind, items);
@@ -71,12 +71,12 @@ export interface Format {
   readonly name: string;
   readonly nameField?: string;
   readonly hasLocalTimes?: boolean;
-  /** The name in messages, such as "PostHog's batch export". */
+  /** The name of the format in messages, such as "PostHog's batch export". */
   readonly title: string;
   recognises(line: JsonObject): boolean;
   /**
-   * Returns whether the line must be converted because its bytes are not an event. Absent if all
-   * lines must be converted.
+   * Returns true if the line must be converted, because its bytes are not an event. If this
+   * function is missing, all lines must be converted.
    */
   needsConversion?(line: Buffer): boolean;
   mayHaveOtherId?(line: Buffer): boolean;
@@ -87,7 +87,7 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Maximum number of times that JSON may be nested as text in text. */
+/** Maximum number of times that JSON may be encoded as a string in JSON. */
 const encodedMax = 3;
 
 export function decoded(value: unknown): unknown {
@@ -104,7 +104,10 @@ export function decoded(value: unknown): unknown {
   return found;
 }
 
-/** The object may be JSON in text. PHP encodes an empty object as []. */
+/**
+ * Returns an object, which may be JSON in a string. An empty array counts as an empty object,
+ * because PHP encodes an empty object as [].
+ */
 export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
   if (isObject(value)) return value;
   if (value === undefined || value === null) return {};
@@ -119,25 +122,25 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Some sources write ids as numbers. */
+/** Returns an id. Numbers are accepted, because some sources write ids as numbers. */
 export function idOf(value: unknown): unknown {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   return value ?? undefined;
 }
 
-/** Some exports write the same id as a number. */
+/** Returns an id as text. Some exports write the same id as a number. */
 export function idTextOf(value: unknown): string | undefined {
   const id = idOf(value);
   if (typeof id === "string" || id === undefined) return id;
   return JSON.stringify(id);
 }
 
-/** The nil and the max UUID are not ids. */
+/** Returns the id of an event. The nil UUID and the max UUID are not ids. */
 export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
-/** Omits undefined and null members. Must be fast, because it runs per line. */
+/** Omits undefined and null members. It must be fast, because it runs for each line. */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name in members) {

@@ -1,4 +1,4 @@
-// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export). Properties are
+// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export). The properties are
 // renamed as in PostHog's own import (posthog,
 // rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
@@ -68,10 +68,10 @@ function propertiesOf(sent: JsonObject): JsonObject {
   return { ...others, ...present(places) };
 }
 
-/** Matches a number that is more likely a year or a day than a time from 1970 to 1973. */
+/** Matches numbers such as 2024 or 20240706, which are probably a year or a day. */
 const yearOrDay = /^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$/;
 
-/** A number too small to show its unit is in seconds. */
+/** Returns the time. If the unit of a number is uncertain, it is in seconds. */
 function timeIn(sent: JsonObject): unknown {
   const time = sent["time"];
   const number = numberOf(time) ?? 0;
@@ -85,7 +85,7 @@ function secondOf(time: unknown): unknown {
 }
 
 const devicePrefix = "$device:";
-/** Matches ids of devices: a UUID, or the longer ids of Mixpanel's older browser SDK. */
+/** Matches ids of devices: a UUID, or a longer id of Mixpanel's older browser SDK. */
 const deviceForm = /^(?=.{32})[0-9a-f]+(?:-[0-9a-f]+){4}$/i;
 
 function noteIds(sent: JsonObject, { shown }: Conversion): void {
@@ -110,8 +110,8 @@ function userTest({ shown }: Conversion): UserTest {
 }
 
 /**
- * Returns the id with which the event was sent, even if Mixpanel has replaced it. So exports taken
- * before and after a login give the same event.
+ * Returns the id with which the event was sent, even if Mixpanel has replaced it. So an export from
+ * before a login and an export from after the login contain the same event.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
@@ -128,7 +128,10 @@ function visitorOf(sent: JsonObject): string | undefined {
   return isPlain || text.startsWith(devicePrefix) ? text : `${devicePrefix}${text}`;
 }
 
-/** The sender is the same in all exports. `distinct_id` changes when the user is known. */
+/**
+ * Returns the sender, which is the same in all exports. `distinct_id` is not used, because it
+ * changes when the user is identified.
+ */
 function senderOf(sent: JsonObject): string | undefined {
   const id =
     idTextOf(sent["$device_id"]) ??
@@ -138,8 +141,8 @@ function senderOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * The names of the ids are the names of Original ID Merge
- * (https://docs.mixpanel.com/reference/create-identity) or of the SDKs.
+ * Converts an event that identifies a user. The names of the ids are from Original ID Merge
+ * (https://docs.mixpanel.com/reference/create-identity) or from the SDKs.
  */
 function identified(
   sent: JsonObject,
@@ -161,7 +164,8 @@ interface Pair {
 }
 
 /**
- * Simplified ID Merge links a device to a user if an event has both
+ * Returns the pairs of linked ids. In Simplified ID Merge, an event with a device and a user links
+ * both
  * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified).
  */
 function pairsOf(sent: JsonObject, isUser: UserTest): Pair[] {
@@ -186,7 +190,7 @@ function isNewLink(pair: Pair, { shown }: Conversion): boolean {
 
 function linkOf(pair: Pair, timestamp: unknown): Link {
   const properties = { $anon_distinct_id: pair.visitor };
-  // Without `$set`, a `$identify` would be stored with a warning.
+  // A `$identify` without `$set` would be stored with a warning.
   return {
     event: { event: "$identify", distinct_id: pair.user, timestamp, properties, $set: {} },
     source: linkSource(pair),
@@ -201,7 +205,7 @@ interface Merge {
 
 /**
  * Converts a `$merge` of two persons (https://docs.mixpanel.com/reference/identity-merge). If only
- * one id is a user's, this id becomes the main id.
+ * one of the ids belongs to a user, this id becomes the main id.
  */
 function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Converted {
   const named = decoded(sent["$distinct_ids"]);

@@ -1,6 +1,6 @@
-// The projects in memory. They follow the bucket, so a change takes effect within a second. If the
-// bucket is missing or has lost projects, the known projects stay in use, and no key counts as
-// unknown.
+// The registry in memory. It follows the bucket, so a change takes effect within a second. If the
+// bucket is missing or has lost projects, the known projects stay valid. No key counts as unknown
+// in this case, because it may belong to a lost project.
 
 import { isDeepStrictEqual } from "node:util";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -22,7 +22,10 @@ export interface RegistryOptions extends BucketPlace {
   readonly signal?: AbortSignal | undefined;
   readonly pollMs?: number | undefined;
   readonly storedEvents?: () => Promise<StoredEvents>;
-  /** Returns the error that ends the wait for the first reading; undefined if waiting may help. */
+  /**
+   * Returns the error with which the wait for the first reading must end. Returns undefined if it
+   * is useful to wait longer.
+   */
   readonly refusal?: (error: unknown) => Error | undefined;
   /** Returns the time of the events, in epoch milliseconds. Default: the system clock. */
   readonly wallMs?: (() => number) | undefined;
@@ -36,7 +39,7 @@ const noProjects = `there is no project yet: every request gets 401; add a proje
 
 /**
  * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,
- * if NATS refuses the reading permanently, or if the connection is closed.
+ * if NATS rejects the reading permanently, or if the connection is closed.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -148,7 +151,9 @@ export class Registry implements ProjectLookup {
     return this.#known.size === 0 && this.fault === undefined && !this.#known.hasDamaged;
   }
 
-  /** The time of a lookup reveals nothing about a key, because a Map uses a seeded hash. */
+  /**
+   * A Map uses a hash with a random seed, so the time of a lookup reveals nothing about the keys.
+   */
   byKey(key: string): MeteredProject | undefined {
     const project = this.#known.keys.get(key);
     return project !== undefined && lacksRules(project) ? undefined : project;

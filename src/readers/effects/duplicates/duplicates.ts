@@ -1,5 +1,5 @@
-// Detects repeated events (same uuid, name and distinct id). The hashes in memory are restored by
-// reading a part of the stream again.
+// Detects repeated events, which have the same uuid, name and distinct id. The hashes are only in
+// memory. After a start, they are restored by reading a part of the stream again.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 import { HashSet64 } from "../../stream/hash-set.ts";
@@ -22,8 +22,8 @@ interface Rotation {
 /**
  * Detects the duplicates of one stream in one epoch.
  *
- * After a start, the caller reads the frames from `duplicatesFrom[0]` up to the position again. It
- * calls `remember` for each line, and then `restored`.
+ * After a start, the caller reads the frames from `duplicatesFrom[0]` to the position again. It
+ * calls `remember` for each line. At the end, it calls `restored`.
  */
 export class Duplicates {
   readonly #budget: DuplicatesBudget;
@@ -205,12 +205,12 @@ interface DuplicatesBudgetOptions {
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** Share of memory by lane. Imports repeat fewer events than clients. */
+/** Share of the memory for each lane. Imports need less, because they repeat fewer events. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 /**
- * The memory of duplicate detection. A stream's share depends only on its lane and the number of
- * streams, so that its duplicates can be reproduced.
+ * Divides the memory for duplicate detection among the streams. The share of a stream depends only
+ * on its lane and on the number of streams, so a rebuild finds the same duplicates.
  */
 export class DuplicatesBudget {
   readonly #bytesMax: number;

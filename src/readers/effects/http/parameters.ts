@@ -1,5 +1,5 @@
-// Parses the parameters of a request. Rejects unknown parameters, because a misspelt filter would
-// return wrong results.
+// Parses the parameters of a request. Rejects unknown parameters, because a filter with a typo
+// would otherwise be ignored and the results would be wrong.
 
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
 import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
@@ -43,7 +43,7 @@ export function someText(text: string): string {
 }
 
 export function cursor(text: string): string {
-  // PostgreSQL cannot compare with a text that contains U+0000.
+  // U+0000 is rejected, because PostgreSQL does not accept it in text.
   if (text === "" || text.length > cursorLengthMax || text.includes("\0"))
     throw new Error("must be the `next` of the previous page");
   return text;
@@ -66,7 +66,7 @@ export function day(text: string): string {
   return text;
 }
 
-/** Parses a time with its zone. A day becomes its start in UTC. */
+/** Parses a time with a time zone, or the start of a day in UTC. Returns milliseconds. */
 export function instantMs(text: string): number {
   const ms = instantMsOf(text);
   if (Number.isNaN(ms))

@@ -1,7 +1,7 @@
 // Waits until streams are applied up to the requested sequences.
 //
-// If this process has a writer, waits for the writer first. Otherwise, polls the database with one
-// query for all waiting clients.
+// If the writer runs in this process, waits for the writer first. Otherwise, polls the database
+// with one query for all waiting clients.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
@@ -56,8 +56,8 @@ export class Waits {
   }
 
   /**
-   * Waits until the sequences are applied. Rejects if the first query of the database fails, or
-   * with the signal's reason.
+   * Waits until the sequences are applied. Rejects if the first database query fails. If the signal
+   * aborts, rejects with its reason.
    */
   async until(wanted: Wanted, signal: AbortSignal): Promise<WaitOutcome> {
     if (isReached(wanted, await this.#options.applied())) return "applied";

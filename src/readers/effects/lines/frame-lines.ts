@@ -16,13 +16,15 @@ export class FrameLines {
   readonly #records: RecordReader;
   readonly #line: ReusedLine;
 
-  /** `scanner` must not be shared. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
     this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /** Yields whenever RecordReader yields. Throws if the scanner has no memory. */
+  /**
+   * Reads the lines of a frame. Yields to the caller whenever RecordReader yields. Throws if the
+   * scanner is out of memory.
+   */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     const line = this.#line;
     line.beginFrame(frame);

@@ -8,10 +8,10 @@ const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
 const lowerCase = 0x2020_2020;
 
 /**
- * Identifies an event by its project, uuid, name and distinct id.
+ * Computes the hash of an event from its project, uuid, name and distinct id.
  *
- * The key is random and secret, so no client can choose colliding uuids. The hash must not be
- * stored.
+ * The key is random and secret, so that clients cannot choose events with equal hashes. The hash
+ * must not be stored, because the key is not stored either.
  */
 export class EventHash {
   readonly #key: Uint32Array;
@@ -21,7 +21,6 @@ export class EventHash {
   #words = new Uint32Array(64);
   readonly #hash = new Int32Array(2);
 
-  /** `key` must be two random secret words. */
   constructor(key: Uint32Array) {
     this.#key = key;
   }
@@ -82,8 +81,8 @@ function addText(
 }
 
 /**
- * The hash of a distinct id. Databases store values derived from it, so it must never change.
- * Clients can choose ids that collide.
+ * Computes the hash of a distinct id. The function must never change, because databases store
+ * values derived from the hash. Clients can choose ids with equal hashes.
  */
 export class IdHash {
   high = 0;

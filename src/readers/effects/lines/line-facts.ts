@@ -134,8 +134,8 @@ const recentIdSets = 32_768;
 const recentIdBytesMax = 64;
 
 /**
- * Returns recent distinct ids as the same string objects, which need no new memory. Compares bytes,
- * because clients can choose ids with equal hashes.
+ * Caches recent distinct ids as strings, so that a repeated id needs no new string. It compares the
+ * bytes, because clients can choose ids with equal hashes.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");

@@ -1,5 +1,5 @@
-// Groups, group types, and the distinct ids that were seen with each group. An id may be seen with
-// a group that does not exist.
+// Stores groups, group types, and the distinct ids that were seen with each group. An id may be
+// seen with a group that does not exist.
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
@@ -219,7 +219,7 @@ class Association implements CachedRow {
   }
 }
 
-// Stored lines contain no NUL.
+// NUL is a safe separator, because stored lines do not contain it.
 function groupId({ type, key }: Pick<GroupName, "type" | "key">): string {
   return `${type}\0${key}`;
 }

@@ -1,5 +1,5 @@
-// Maps distinct ids to persons. The row of a merged person points to the row of the surviving
-// person (union-find).
+// Maps distinct ids to persons. When two persons are merged, the row of the merged person gets a
+// pointer to the row of the surviving person (union-find).
 
 import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/ids.ts";
@@ -43,7 +43,7 @@ const newSide: LinkSide = { known: false, idsTotal: 1 };
 export class Members {
   readonly rows: RowCache<Member>;
   readonly #options: MembersOptions;
-  /** Recently seen members, by the hash of their ids. Three times as fast as Maps. */
+  /** Recently seen members, indexed by the hash of their ids. This is faster than a Map. */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
   #absentProjectId = "";
@@ -193,7 +193,7 @@ export class Members {
     return outcome;
   }
 
-  /** The person with more ids survives, to keep chains of pointers short. */
+  /** The person with more ids survives, so that chains of pointers stay short. */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];
@@ -298,7 +298,10 @@ interface LinkSide {
   readonly idsTotal: number;
 }
 
-/** Checks a link of two persons. The order of the checks decides which reason is stored. */
+/**
+ * Checks a link between two persons. The order of the checks must not change, because the first
+ * failing check decides which reason is stored.
+ */
 function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },
@@ -369,8 +372,8 @@ export class Member implements CachedRow {
   person: Person | undefined = undefined;
   isChanged = false;
   /**
-   * Events from `quietFromS` to `quietToS` change nothing. Both are in seconds, so that V8 stores
-   * them as small integers.
+   * Events between `quietFromS` and `quietToS` do not change the row. Both times are in seconds,
+   * because V8 stores small integers without an allocation.
    */
   quietFromS = 0;
   quietToS = 0;

@@ -1,5 +1,6 @@
-// Applies batches of events to people and groups in memory. Rows of a running commit stay in
-// memory, so the next batch need not wait. Uses no clock.
+// Applies batches of events to persons and groups in memory. The rows of a running commit stay in
+// memory, so that the next batch can be applied before the commit ends. The result does not depend
+// on the clock.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -28,14 +29,14 @@ import {
 import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts";
 
 export interface PeopleOptions {
-  /** Approximate bytes of cached rows. The rows of current batches are not included. */
+  /** Approximate maximum bytes of cached rows. Rows of the current batches do not count. */
   readonly cacheBytesMax?: number;
   readonly idsMax?: number;
   readonly propertyBytesMax?: number;
   readonly propertiesMax?: number;
   /**
-   * Maximum bytes of large properties per project. Properties are large if a person or group has
-   * over 64 KiB.
+   * Maximum bytes of large properties per project. The properties of a person or group are large if
+   * they have more than 64 KiB.
    */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
@@ -128,8 +129,8 @@ export class People {
   }
 
   /**
-   * Applies a plain line, even before effects that were queued earlier. The order of plain lines is
-   * irrelevant.
+   * Applies a plain line. It may be applied before effects that were queued earlier, because the
+   * order of plain lines does not matter.
    */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
@@ -174,8 +175,8 @@ export class People {
   }
 
   /**
-   * Empties the queue and returns its entries as parts that need few rows. Calling a part queues
-   * its entries again.
+   * Empties the queue. Returns its entries as a list of functions. Each function puts some of the
+   * entries back into the queue, so that few rows are loaded at a time.
    */
   takeParts(): (() => void)[] {
     const parts: (() => void)[] = [];
@@ -213,8 +214,8 @@ export class People {
   }
 
   /**
-   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied.
-   * Until then, nothing may be queued. After an error, the caller must call `begin`.
+   * Applies the next `effectsMax` entries of the queue. Returns true if all entries are applied.
+   * Until then, the caller must not add entries. After an error, the caller must call `begin`.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -237,8 +238,8 @@ export class People {
   }
 
   /**
-   * Returns copies of the rows that changed since the last call. Nothing may be applied until the
-   * promise is fulfilled. The rows stay in memory until `committed`.
+   * Returns copies of the rows that changed since the last call. The caller must not apply anything
+   * until the promise is fulfilled. The rows stay in memory until the caller calls `committed`.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;

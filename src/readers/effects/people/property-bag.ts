@@ -1,5 +1,5 @@
-// The properties of a person or group while effects are applied. A bag holds the text of its
-// columns, which needs less memory than objects. It parses the text at the first write.
+// The properties of a person or group while effects are applied. The stored text needs less memory
+// than objects, so it is parsed only at the first write.
 
 import { nameBytes } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -57,7 +57,6 @@ export class PropertyBag {
     this.#bytes = bytes;
   }
 
-  /** Stored bytes of all names and values, plus `stampBytes` for each property. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -67,8 +66,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether the stored columns are consistent. If not, empties the bag. Must be called
-   * before the properties are read or written.
+   * Returns true if the stored columns are consistent. Otherwise, removes all properties and
+   * returns false. The caller must call it before it reads or writes the properties.
    */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
@@ -111,7 +110,10 @@ export class PropertyBag {
     return isChanged;
   }
 
-  /** Joins `other`, which should be the smaller bag and must not be used afterwards. */
+  /**
+   * Adds the properties of `other`. To save time, `other` should be the smaller bag. The caller
+   * must not use `other` afterwards.
+   */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();
@@ -131,10 +133,6 @@ export class PropertyBag {
     }
   }
 
-  /**
-   * Returns whether this bag has space for both bags. If not, the order of the names decides which
-   * properties are rejected.
-   */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
     const isFew = this.size + other.size <= countMax && bytes <= bytesMax;
@@ -212,10 +210,13 @@ function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
   return theirs !== undefined && compareStamps(theirs.stamp, ours.stamp) < 0 ? theirs : ours;
 }
 
-/** Size from which properties are large. A write to them takes 0.5 ms or more. */
+/** Properties of this size or more are large. A write to large properties takes 0.5 ms or more. */
 export const largeBytesMin = 65_536;
 
-/** Limits the large properties of a project. Each write reads all of a bag's properties. */
+/**
+ * Limits the total size of the large properties of a project, because each write to a bag reads all
+ * of its properties.
+ */
 export class LargeProperties {
   readonly #bytesMax: number;
   readonly #bytes = new Map<string, number>();

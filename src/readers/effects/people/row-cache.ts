@@ -1,4 +1,4 @@
-// Caches rows by project and id in two generations. Changed rows stay until they are stored.
+// Caches rows by project and id in two generations. Changed rows are evicted only after a commit.
 
 export interface CachedRow {
   readonly projectId: string;
@@ -9,7 +9,7 @@ export interface CachedRow {
 
 type Generation<Row> = Map<string, Map<string, Row>>;
 
-// Maximum rows of a generation. A Map can hold 2^24 entries.
+// Maximum number of rows of a generation. It is below the limit of a Map, which is 2^24 entries.
 const rowsMax = 8_000_000;
 
 const pauseMask = 63;
@@ -63,7 +63,10 @@ export class RowCache<Row extends CachedRow> {
     this.#youngBytes += row.bytes;
   }
 
-  /** Adds `bytes`, which may be negative, to the size of a row that was just looked up. */
+  /**
+   * Adds `bytes` to the size of a row. `bytes` may be negative. The caller must have looked up the
+   * row immediately before.
+   */
   grew(row: Row, bytes: number): void {
     this.#youngBytes += bytes;
     if (row.isChanged) this.#changedBytes += bytes;
@@ -77,8 +80,9 @@ export class RowCache<Row extends CachedRow> {
   }
 
   /**
-   * Returns the results of `write` for all rows that changed since the last call. The rows stay
-   * cached until `committed`. No row may change until the promise is fulfilled.
+   * Calls `write` for each row that changed since the last call, and returns the results. The rows
+   * stay cached until the caller calls `committed`. The caller must not change a row until the
+   * promise is fulfilled.
    */
   *writeChanged<Written>(write: (row: Row) => Written): Generator<void, Written[]> {
     const rows = this.#changed;

@@ -1,5 +1,5 @@
-// Converts an event to its effects, without the database. No content of an event causes an
-// exception.
+// Converts an event to its effects without the database. The functions never throw because of the
+// content of an event.
 
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../../records/item-view.ts";
@@ -12,9 +12,9 @@ import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Maximum number of groups of an event. Each adds a row, whose write delays other projects. */
+/** Maximum number of groups of an event. Each group adds a row, which takes time to write. */
 const eventGroupsMax = 5;
-/** Maximum bytes of a row's ids. An entry of a PostgreSQL index holds 2,704 bytes. */
+/** Maximum bytes of the ids in a row. A PostgreSQL index entry can store 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
 const nameBytesMax = 17;
 
@@ -31,7 +31,10 @@ export function makesPerson({ kind, personProfile, distinctId }: EventFacts): bo
   return personProfile && kind !== Kind.GroupIdentify && distinctId !== cookielessId;
 }
 
-/** If `hasWrites` is false, the facts about groups and person fields need not be filled. */
+/**
+ * Returns true if the event has no effect except that it may create a person or update its
+ * last-seen time. If `hasWrites` is false, the facts about groups and person fields are not read.
+ */
 export function isPlainEvent(facts: EventFacts, hasWrites: boolean): boolean {
   if (facts.kind === Kind.GroupIdentify) return false;
   if (!makesPerson(facts)) return true;
@@ -196,7 +199,7 @@ export class EffectRules {
       const type = idText(body, nameStart - 1, nameEnd + 1, nameType);
       const span = { start: valueStart, end: valueEnd, type: valueType };
       const key = this.#textOf(body, span);
-      // SDKs send null or "" for a group that a person has left.
+      // SDKs send null or "" for a group after the person has left the group.
       if (type === "") continue;
       if (key === "") found.delete(type);
       else if (!this.#fits("$groups", [type, key, distinctId])) continue;
@@ -224,7 +227,7 @@ export class EffectRules {
       type === TokenType.Object || type === TokenType.Array
         ? this.#texts.valueOf(body, start, end)
         : undefined;
-    // A value that is nested too deeply to be normalised is read unchanged.
+    // If the value is nested too deeply to be normalised, the original text is used.
     if (plain === undefined) return idText(body, start, end, type);
     const bytes = Buffer.from(plain);
     return idText(bytes, 0, bytes.length, type);

@@ -1,4 +1,4 @@
-// The facts of a stored line that the rules need. One object is reused for each line.
+// The facts about a stored line that the rules need. The same object is used for all lines.
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../../../records/table.ts";
@@ -13,7 +13,7 @@ export class Span {
 export const SpecialEvent = {
   None: 0,
   Merge: 1,
-  /** `$exception` or `$$heatmap`. SDKs send these automatically. They write no properties. */
+  /** `$exception` or `$$heatmap`. SDKs send these events automatically, without property writes. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -30,7 +30,6 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** The buffer in which the uuid begins at `uuidAt`, in upper or lower case. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;

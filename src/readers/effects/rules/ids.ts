@@ -3,14 +3,14 @@ import { distinctIdCharactersMax, distinctIdText } from "../../../records/distin
 import { isVisible } from "../../../records/event-name.ts";
 import { TokenType } from "../../../records/table.ts";
 
-/** posthog-js sends this id for all visitors for whom it must not store an id. */
+/** posthog-js sends this id for every visitor for whom it must not store an id. */
 export const cookielessId = "$posthog_cookieless";
 
 const zeros = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Ids that are never merged, in lower case. Otherwise, all users of a broken program would become
- * one person.
+ * Ids that are never merged, in lower case. If they were merged, all users of a program with a bug
+ * would become one person.
  */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
@@ -26,7 +26,10 @@ const illegalIds: ReadonlySet<string> = new Set([
 
 const quotes = new Set(['"', "'", "`"]);
 
-/** U+FFFD makes different damaged ids equal, so ids with it must not be merged. */
+/**
+ * Returns true if an id must not be merged. The check includes U+FFFD, because it replaces damaged
+ * characters, so different damaged ids can become equal.
+ */
 export function isIllegalId(id: string): boolean {
   if (id.includes("\0") || id.includes("\ufffd")) return true;
   let text = id.trim();
@@ -44,8 +47,8 @@ function isPlainId(body: Buffer, start: number, end: number, type: TokenType): b
 }
 
 /**
- * Returns the normalised text of an id; "" if the text is blank. The token must not be Absent, Null
- * or EmptyString.
+ * Returns the normalised text of an id, or "" if the text is blank. The type of the token must not
+ * be Absent, Null or EmptyString.
  */
 export function idText(body: Buffer, start: number, end: number, type: TokenType): string {
   return isPlainId(body, start, end, type)

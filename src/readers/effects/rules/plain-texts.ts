@@ -1,5 +1,5 @@
-// Creates strings without the U+0000 and lone surrogates that databases reject. Numbers retain
-// their digits.
+// Creates strings without U+0000 and without lone surrogates, because databases reject them.
+// Numbers keep their digits.
 
 import { Buffer } from "node:buffer";
 import { NotNormal, type Scanner } from "../../../records/table.ts";
@@ -18,8 +18,8 @@ export class PlainTexts {
   }
 
   /**
-   * Returns the text of a value; undefined if the value is nested too deeply. Throws an Error if
-   * the scanner runs out of memory.
+   * Returns the text of a value. Returns undefined if the value is nested too deeply. Throws an
+   * Error if the scanner is out of memory.
    */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
     const room = end - start;
@@ -67,7 +67,8 @@ export function isText(text: string, body: Buffer, start: number, length: number
 const plainName = /^[\w $.:/-]*$/;
 
 /**
- * Returns the name as a JSON string. Avoids JSON.stringify for most names, because it is slower.
+ * Returns the name as a JSON string. JSON.stringify is slow, so it is used only for names that need
+ * escapes.
  */
 export function nameToken(name: string): string {
   return plainName.test(name) ? `"${name}"` : JSON.stringify(name);

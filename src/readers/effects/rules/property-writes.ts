@@ -1,5 +1,5 @@
-// Reads an event's property writes, such as `$set` and `$unset`. Rejects each key that cannot be
-// applied, without rejecting the others.
+// Reads the property writes of an event, such as `$set` and `$unset`. If a key cannot be applied,
+// only this key is rejected.
 
 import { Buffer } from "node:buffer";
 import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
@@ -22,7 +22,6 @@ interface FieldRejection extends Rejection {
   more: number;
 }
 
-/** A field of the event (`top`) and of its `properties` (`nested`). A key in `top` wins. */
 interface TwoPlaces {
   readonly field: string;
   readonly top: Span;
@@ -30,8 +29,8 @@ interface TwoPlaces {
 }
 
 /**
- * The caller calls `begin`, reads the fields, and calls `end`. If the maximum size is reached, the
- * fields that were read last are rejected.
+ * Reads the property writes of an event. The caller calls `begin`, reads the fields, and calls
+ * `end`. If the maximum size is reached, the remaining fields are rejected.
  */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;

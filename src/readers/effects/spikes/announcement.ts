@@ -15,7 +15,7 @@ interface SpikeNews {
   readonly events: number;
 }
 
-/** Returns the message. Its id is the same if a rebuild detects the spike again. */
+/** Returns the announcement of a spike. If a rebuild finds the same spike, its id is the same. */
 export function spikeAnnouncement(
   prefix: string,
   spike: SpikeRow,
@@ -42,7 +42,7 @@ export function spikeAnnouncement(
 
 const linesAMinute = 30;
 
-/** Logs committed spikes, without the hot ids, because distinct ids are personal data. */
+/** Logs committed spikes, but not their hot ids, because distinct ids are personal data. */
 export class SpikeLog {
   readonly #log: Pick<Log, "info">;
   readonly #window: RateWindow;

@@ -1,4 +1,4 @@
-// Finds the distinct ids with the most events of a minute (Space-Saving: Metwally, Agrawal, El
+// Finds the distinct ids with the most events in a minute (Space-Saving: Metwally, Agrawal, El
 // Abbadi 2005).
 
 import { IdHash } from "../lines/hashes.ts";
@@ -8,11 +8,10 @@ const places = 256;
 const noSlot = 255;
 const idHash = new IdHash();
 
-/** An id, its count, and the maximum overestimate of the count. */
+/** An id, its estimated count, and the largest possible overestimate of the count. */
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
 export class HotIds {
-  /** Several times faster than a Map if nearly every event replaces an id. */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
   readonly #hashes: number[] = [];
@@ -30,7 +29,7 @@ export class HotIds {
     }
   }
 
-  /** Counts an event. `hash` is the high word of the id's hash. */
+  /** Counts an event. `hash` is the upper 32 bits of the hash of the id. */
   add(id: string, hash: number): void {
     const place = this.#placeOf(id, hash);
     const slot = this.#slots[place]!;
@@ -51,7 +50,7 @@ export class HotIds {
     }
   }
 
-  /** Returns the ids that certainly have more than `events` events, with their minimum counts. */
+  /** Returns the ids that certainly have more than `events` events, and their minimum counts. */
   over(events: number): Map<string, number> {
     const found = new Map<string, number>();
     for (const [id, count, error] of this.counters())

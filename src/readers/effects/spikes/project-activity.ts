@@ -1,5 +1,5 @@
-// Spike detection of one project. Reads no clock. The stored text does not depend on how lines were
-// batched.
+// Detects the spikes of one project without a clock. The stored text does not depend on how lines
+// were batched.
 
 import type { SpikeRow } from "../types.ts";
 import { History, type Limits, thresholdMin } from "./history.ts";
@@ -14,7 +14,10 @@ const formatVersion = 1;
 export const projectSubject = "project";
 const idMark = "id:";
 
-/** Adds `id:` if the id could be mistaken for another subject. */
+/**
+ * Returns the subject of a hot id. Adds the prefix `id:` if the id could be mistaken for another
+ * subject.
+ */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
 }
@@ -39,7 +42,7 @@ interface Spike extends HotSpike, Limits {
   readonly quietEvents: number;
 }
 
-/** Calls `onSpike` for each spike that begins, continues or ends, in the order of the minutes. */
+/** Calls `onSpike` in the order of the minutes for each spike that begins, continues or ends. */
 export class ProjectActivity {
   readonly projectId: string;
   partition = 0;
@@ -111,7 +114,8 @@ export class ProjectActivity {
   }
 
   /**
-   * Counts an event. If its minute is closed, only its hour is counted. `idHash` is the high word.
+   * Counts an event. If its minute is closed, only the count of its hour changes. `idHash` is the
+   * upper 32 bits of the hash of the id.
    */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);

@@ -1,5 +1,5 @@
-// Detects bursts of a project's live events, and hot distinct ids. Depends only on stored times, so
-// a process that lags or restarts finds the same spikes.
+// Detects spikes in the live events of a project, and hot distinct ids. The result depends only on
+// stored times, so a process that lags or restarts finds the same spikes.
 
 import { manyProjects } from "../../../platform/nats/names.ts";
 import { recordMs, type StoredLine } from "../lines/line.ts";
@@ -8,7 +8,10 @@ import { spikeAnnouncement } from "./announcement.ts";
 import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
 
 const minuteMs = 60_000;
-/** Tolerated difference of gateways' clocks, and delay of reordered frames. */
+/**
+ * Delay in ms before a minute is closed. It allows for differences between the clocks of gateways,
+ * and for frames that arrive out of order.
+ */
 const graceMs = 10_000;
 const motionRow = manyProjects;
 
@@ -27,15 +30,15 @@ interface WaitingLine extends MinutesClosed {
 type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
 
 /**
- * The caller calls `count` for each line. At the end of a batch, it loads the rows of `missing` and
- * calls `adopt`, then `apply` and `changes`. The next batch may be counted before `committed` or
- * `discard`.
+ * Detects the spikes of all projects. The caller calls `count` for each line. At the end of a
+ * batch, it loads the rows of `missing` and calls `adopt`, `apply` and `changes`. It may count the
+ * next batch before it calls `committed` or `discard`.
  */
 export class Spikes {
   readonly #prefix: string;
   readonly #projectsMax: number;
   readonly #projects = new Map<string, ProjectActivity>();
-  /** Projects whose minutes are evaluated even if they send no events. Never evicted. */
+  /** Projects whose minutes are evaluated even if they send no events. They are never evicted. */
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;

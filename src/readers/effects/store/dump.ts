@@ -1,5 +1,5 @@
-// The dump: the whole state as sorted lines of JSON, to compare two stores. It excludes versions
-// and positions, which depend on the batching.
+// Yields the whole state as sorted lines of JSON, so that two stores can be compared. The dump does
+// not contain versions and positions, because they depend on the batching.
 
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
@@ -7,8 +7,8 @@ import { dumpedPersons } from "./rows/tables.ts";
 export type DumpKind =
   | "all"
   /**
-   * The part that does not depend on how streams were interleaved. Includes the ids of links that
-   * were refused because of other links (`refused_links`).
+   * The part of the dump that does not depend on the order in which streams were read. It includes
+   * the ids of links that were refused because of other links (`refused_links`).
    */
   | "lasting";
 
@@ -17,7 +17,6 @@ interface DumpSection {
   readonly table: string;
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
-  /** Columns to sort by. Texts are sorted by their bytes in UTF-8. Null numbers come first. */
   readonly order: readonly string[];
 }
 
@@ -99,7 +98,7 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/** Returns a section. In `names`, the suffix `#` marks a number, and `:` marks JSON text. */
+/** Returns a section. The suffix `#` of a name marks a number, and `:` marks JSON text. */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

@@ -1,5 +1,5 @@
-// Removes persons from the database. The erasure changes the number of the last commit, so the
-// database rejects the pending data of a running writer. The writer then starts again from the
+// Removes persons from the database. The erasure changes the number of the last commit. The
+// database then rejects the next commit of a running writer, and the writer starts again from the
 // database.
 
 import { randomInt } from "node:crypto";
@@ -27,10 +27,10 @@ export interface ErasedPeople {
   readonly remains: readonly string[];
 }
 
-/** Erases people. Each call opens a connection. Rejects with a StoreError if this fails. */
+/** Erases persons. Each call opens a connection, and rejects with a StoreError if this fails. */
 export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
-  /** Erases the persons completely, or rejects and erases nothing. */
+  /** Erases the persons in one transaction. If it rejects, nothing is erased. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
   eraseProject(projectId: string): Promise<ErasedProject>;
 }
@@ -42,7 +42,7 @@ export interface ErasedProject {
   readonly remains: readonly string[];
 }
 
-/** Returns a new commit number. It is negative, so it differs from every number of a writer. */
+/** Returns a new commit number. It is negative, so it differs from all numbers of writers. */
 function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
@@ -75,13 +75,13 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** The caller commits. */
+/** Erases the persons of the ids. The caller must commit the transaction. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
   wanted: readonly string[],
 ): Promise<ErasedPeople> {
-  // Must be first, so that this transaction and a writer's transaction wait for each other.
+  // This statement must be first, so that a writer and this transaction wait for each other.
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const ids = await idsOfPersons(sql, projectId, wanted);
   const all = new Set([...ids, ...wanted]);
@@ -121,7 +121,7 @@ export async function eraseRows(
   return { ids, ...counts, rejected, announcements, remains: [] };
 }
 
-/** The caller commits. */
+/** Erases all rows of a project. The caller must commit the transaction. */
 export async function eraseProjectRows(sql: ErasingSql, projectId: string): Promise<ErasedProject> {
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const which = "WHERE project_id = $1";
@@ -141,8 +141,8 @@ export async function eraseProjectRows(sql: ErasingSql, projectId: string): Prom
 }
 
 /**
- * Removes rejections without a distinct id if their text names any of the ids. The text has the id
- * in quotes, or after a colon.
+ * Removes rejections that have no distinct id but contain one of the ids in their text. In the
+ * text, the id is in quotes or after a colon.
  */
 async function eraseUnowned(
   sql: ErasingSql,

@@ -1,5 +1,5 @@
-// Binds a database to one installation. Otherwise, the effects could mix projects of two
-// installations that have the same id.
+// Binds a database to one installation. Without this check, the effects could mix two projects that
+// have the same id but belong to different installations.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
@@ -15,10 +15,7 @@ interface Installation {
 
 export class OtherInstallationError extends StoreError {}
 
-/**
- * Checks that the database belongs to this installation. Otherwise, rejects with an
- * OtherInstallationError.
- */
+/** Rejects with an OtherInstallationError if the database belongs to another installation. */
 export async function requireInstallation(
   reader: EffectsReader,
   { prefix, shown }: Installation,

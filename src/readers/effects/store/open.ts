@@ -1,5 +1,5 @@
-// Opens the configured database. Loads only the client that it needs, and connects at the first
-// call.
+// Opens the configured database. Only the database client that is needed is loaded. The connection
+// is opened at the first call.
 
 import { lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
@@ -50,7 +50,10 @@ export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
 
 const linksMax = 40;
 
-/** Follows links, because the lock and a rebuild's backup must be next to the file. */
+/**
+ * Returns the real path of the file. Symbolic links are followed, because the lock and the backup
+ * of a rebuild must be next to the file.
+ */
 function linkedFile(name: string): string {
   let file = name;
   for (let links = 0; links <= linksMax; links++) {

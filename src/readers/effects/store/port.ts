@@ -1,4 +1,4 @@
-// The interface to a database. sqlite/ and postgres/ implement it.
+// The interface to a database. The folders sqlite/ and postgres/ implement it.
 
 import type {
   ActiveIdsRow,
@@ -18,29 +18,29 @@ import type {
 } from "../types.ts";
 import type { DumpKind } from "./dump.ts";
 
-/** Another writer exists, or the database was restored to an older state. */
+/** Thrown if another writer exists, or if the database was restored to an older state. */
 export class FencedError extends Error {
   override name = "FencedError";
 }
 
 export type GroupName = Pick<GroupRow, "projectId" | "type" | "key">;
 
-/** The database as the single writer uses it. Methods reject if the database is unreachable. */
+/** The database as its single writer uses it. All methods reject if the database is unreachable. */
 export interface EffectsStore {
   readonly reader: EffectsReader;
-  /** Takes the writer's lock, and upgrades the tables. Rejects if another writer has the lock. */
+  /** Acquires the writer's lock and upgrades the tables. Rejects if another writer has the lock. */
   open(): Promise<void>;
   holdsLock(): Promise<boolean>;
-  /** Stores the owner's prefix of the stream names, unless the database has an owner. */
+  /** Stores the prefix of the owner's stream names, unless the database already has an owner. */
   bindTo(prefix: string): Promise<void>;
   /** Returns the number of the last commit, or 0. Rolls back an incomplete commit. */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
-   * Returns the rows of the ids that exist, and all rows between each id and its person. Rejects
-   * with a TooLargeError if the properties exceed 32 MiB.
+   * Returns the rows of the ids that exist. For a merged id, also returns all rows up to the row of
+   * its person. Rejects with a TooLargeError if the properties exceed 32 MiB.
    *
-   * During a commit, the rows may be older than the commit.
+   * During a commit, this method may return the rows from before the commit.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
@@ -53,8 +53,9 @@ export interface EffectsStore {
   /**
    * Writes one transaction. Rejects with a FencedError if `after` is not the last commit.
    *
-   * More parts follow a commit with `isPart`. Look-ups see the written parts, but readers do not.
-   * If a part fails, nothing is stored.
+   * If the commit has `isPart`, the caller writes the rest of the transaction with further calls.
+   * Lookups return rows of the parts that are already written, but readers do not see them. If a
+   * part fails, nothing is stored.
    */
   commit(commit: Commit): Promise<void>;
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;
@@ -66,18 +67,18 @@ export interface EffectsStore {
 export interface Person {
   readonly uuid: string;
   readonly mainDistinctId: string;
-  /** The person's ids in the order in which they were first seen, at most 100. */
+  /** At most 100 ids of the person, in the order in which they were first seen. */
   readonly distinctIds: readonly string[];
   readonly distinctIdsTotal: number;
-  /** The properties: a JSON object with keys sorted by code unit and values as sent. */
+  /** The properties as a JSON object. Keys are sorted by code unit, and values are as sent. */
   readonly propertiesJson: string;
   readonly known: boolean;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
   readonly version: number;
   /**
-   * The uuids of the person's ids except the first, at most 100. Before a merge, each may have been
-   * the uuid of a separate person.
+   * The uuids of at most 100 ids of the person, without the first id. Before a merge, such an id
+   * may have belonged to a different person.
    */
   readonly mergedFrom: readonly string[];
 }
@@ -99,16 +100,16 @@ export interface Page {
   readonly after: string | undefined;
   readonly limit: number;
   /**
-   * Maximum size of the page: the characters of all properties, plus `idBytes` for each distinct
-   * id. A page has at least one result.
+   * Maximum size of the page. The size is the number of characters of all properties, plus
+   * `idBytes` for each distinct id. A page has at least one result.
    */
   readonly bytesMax: number;
 }
 
-/** The size that a distinct id counts on a page, because each id needs a look-up. */
+/** The size that each distinct id adds to a page, because each id needs a lookup. */
 export const idBytes = 200;
 
-/** Maximum rows of an answer, enough for eleven years. */
+/** Maximum number of rows of a response. It is enough for eleven years. */
 export const usageRowsMax = 50_000;
 export const projectsMax = 1_000;
 
@@ -136,16 +137,16 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** An answer with a `version` that changes if the answer may have changed. */
+/** An answer with a `version`. If the version is unchanged, the answer is unchanged too. */
 export interface Versioned<Answer> {
   readonly version: string;
   readonly answer: Answer;
 }
 
-/** Reads committed data while the writer works. Each answer is from one snapshot. */
+/** Reads committed data while the writer is running. Each answer comes from one snapshot. */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /** Returns the person. The uuid of a merged person leads to the surviving person. */
+  /** Returns the person with this uuid. If the person was merged, returns the surviving person. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
   links(projectId: string, uuid: string): Promise<readonly Link[] | undefined>;
@@ -157,7 +158,7 @@ export interface EffectsReader {
     projectId: string,
     days: { from: string; to: string },
   ): Promise<readonly { day: string; estimate: number }[]>;
-  /** Returns spikes that started at or after the time, oldest first. */
+  /** Returns the spikes that started at or after `fromMs`, oldest first. */
   spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>>;
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
@@ -166,7 +167,7 @@ export interface EffectsReader {
   positions(): Promise<readonly Position[]>;
   applied(): Promise<readonly AppliedStream[]>;
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
-  /** Returns uuids in the order of projects and ids; null for an id without a person. */
+  /** Returns uuids in the order of the projects and ids. An id without a person has null. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
   projects(): Promise<readonly string[]>;

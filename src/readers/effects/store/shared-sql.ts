@@ -1,4 +1,4 @@
-// Limits and queries that both databases share. Parameters are `$1`, `$2` and so on.
+// Limits and queries for both databases. Parameters are named `$1`, `$2` and so on.
 
 import type { Row, Value } from "../../../platform/base/table.ts";
 import { selectSql } from "../../../platform/postgres/arrays.ts";
@@ -28,21 +28,19 @@ import {
 } from "./rows/read-rows.ts";
 import * as tables from "./rows/tables.ts";
 
-/** Rejections retained per project. Up to `rejectedTrim` more may remain. */
+/** Number of rejections that are retained per project. Up to `rejectedTrim` more may exist. */
 export const rejectedRetained = 10_000;
 const rejectedTrim = 1_000;
 
-/** Maximum bytes of the properties of rows that are looked up together. */
+/** Maximum bytes of properties that one lookup returns. */
 export const lookupBytesMax = 32 * 1_048_576;
 
 export const linksMax = 10_000;
-/** Maximum links of a person that the database reads, per side of the link. */
 export const linksReadMax = 100_000;
 
 export const trimOutboxSql = `DELETE FROM outbox
   WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET $1)`;
 
-/** Returns whether to delete rejections. `total` includes the `added` rejections. */
 export function isTrimDue(total: number, added: number): boolean {
   const isCrossed = Math.floor(total / rejectedTrim) > Math.floor((total - added) / rejectedTrim);
   return total > rejectedRetained && isCrossed;
@@ -57,7 +55,7 @@ export function rowsOfProjects(values: readonly Value[], width: number): Map<str
   return rows;
 }
 
-/** Jumps from one project to the next instead of reading all rows. */
+/** The query jumps from one project to the next, because reading all rows would be slow. */
 const projectsSql = `WITH RECURSIVE found (project_id) AS (
     SELECT min(project_id) FROM usage_daily
     UNION ALL
@@ -157,7 +155,7 @@ function spikesBegin(
   if (after === undefined) return [fromMs, ""];
   const end = after.indexOf(" ");
   const startedAtMs = /^-?\d{1,15} /.test(after) ? Number(after.slice(0, end)) : Number.NaN;
-  // A cursor that no page has returned leads to an empty page.
+  // If the cursor does not come from a page, the page is empty.
   if (Number.isNaN(startedAtMs)) return [Number.MAX_SAFE_INTEGER, ""];
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }

@@ -1,4 +1,4 @@
-// Estimates the number of different ids with HyperLogLog. With 2,048 registers, the error is about
+// Estimates the number of distinct ids with HyperLogLog. With 2,048 registers, the error is about
 // 2.3 %.
 
 const registers = 2048;
@@ -8,16 +8,17 @@ const listedMax = 256;
 const bytesPerListed = 3;
 
 /**
- * The stored form lists at most 256 registers that are not 0, in ascending order. Each takes three
- * bytes: its number (high byte first) and its value.
+ * The sketch. If at most 256 registers are not 0, the stored form lists these registers in
+ * ascending order. Each takes three bytes: two for its number, high byte first, and one for its
+ * value.
  *
- * With more registers, all are stored, one byte each.
+ * If more registers are not 0, the stored form contains all registers, one byte each.
  */
 export class IdSketch {
   #dense: Uint8Array | undefined;
   #listed: number[] = [];
 
-  /** Parses the stored form. Throws a RangeError if no stored form has this number of bytes. */
+  /** Parses the stored form. Throws a RangeError if the number of bytes is invalid. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {

@@ -1,13 +1,15 @@
-// Exports usage for a billing system: one CloudEvents 1.0 line per closed day, lane and class.
-// Importers deduplicate by `source` and `id` (OpenMeter) or by `transaction_id` (Lago).
+// Exports usage for a billing system. The output has one CloudEvents 1.0 line for each closed day,
+// lane and class. Importers deduplicate by `source` and `id` (OpenMeter), or by `transaction_id`
+// (Lago).
 
 import type { UsageDay } from "../store/port.ts";
 
 /**
- * Excludes the days from `closedBefore` on, because their numbers may still grow.
+ * Converts days to lines. Skips the days from `closedBefore` on, because their numbers may still
+ * grow.
  *
- * `revision` must be incremented if the same days are exported again with different numbers, for
- * example after a rebuild.
+ * If the same days are exported again with different numbers, for example after a rebuild, the
+ * caller must increment `revision`.
  */
 export function usageExport(
   days: readonly UsageDay[],

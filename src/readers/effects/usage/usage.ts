@@ -1,4 +1,4 @@
-// Counts events, duplicates and active distinct ids. A day is the UTC day of `received_at`.
+// Counts events, duplicates and active distinct ids per UTC day of `received_at`.
 
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -23,10 +23,10 @@ interface ProjectDay {
   readonly day: number;
   readonly dayText: string;
   readonly counts: number[];
-  /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
+  /** If `isLoaded` is false, the sketch contains only the ids of the current batch. */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
-  /** Whether the sketch has ids that neither the store nor a running commit has. */
+  /** If true, the sketch contains ids that are neither stored nor in a running commit. */
   isChanged: boolean;
   batch: number;
 }
@@ -34,8 +34,9 @@ interface ProjectDay {
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * The caller calls `count` for each line. At the end of a batch, it loads the rows of `missing` and
- * calls `adopt`, then `changes`. The next batch may be counted before `committed` or `discard`.
+ * Counts the usage of all projects. The caller calls `count` for each line. At the end of a batch,
+ * it loads the rows of `missing` and calls `adopt` and `changes`. It may count the next batch
+ * before it calls `committed` or `discard`.
  */
 export class Usage {
   readonly #daysMax: number;
@@ -46,7 +47,7 @@ export class Usage {
   #batch = 1;
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax` is the maximum number of cached project days, without the days of a batch. */
+  /** `daysMax` is the maximum number of cached days of all projects, besides the current batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }

@@ -1,5 +1,6 @@
-// Turns frames into commits: counts each line and applies its effect in memory. While a commit is
-// being written, the next batch can be applied. Results do not depend on the clock.
+// Converts frames to commits. It counts each line and applies the effects of the line in memory. It
+// can apply the next batch while a commit is being written. The result does not depend on the
+// clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -29,7 +30,7 @@ interface ApplierOptions {
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Size of changed rows from which they are written before the end of the batch. */
+  /** If the changed rows have more bytes, they are written before the end of the batch. */
   readonly changedBytesMax?: number | undefined;
   readonly prefix: string;
   readonly duplicatesBytesMax?: number | undefined;
@@ -55,7 +56,7 @@ export interface Memory {
 }
 
 const changedRowsMax = 20_000;
-/** Maximum bytes of changed rows, which are copied several times before they are written. */
+/** Maximum bytes of changed rows. It is low, because the rows are copied several times. */
 const changedBytesDefault = 64 * 1_048_576;
 const duplicatesBytesDefault = 256 * 1_048_576;
 
@@ -94,8 +95,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Starts from the stored state and drops everything uncommitted. Retains the duplicate detection
-   * of a stream whose position is unchanged.
+   * Starts from the stored state and discards everything that is not committed. For each stream
+   * whose position is unchanged, the hashes of the duplicate detection are kept.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     this.#people.begin(largeProperties);
@@ -129,8 +130,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Whether a stream was replaced. After the next commit, the writer must start again, because
-   * memory has data of the old stream.
+   * True if a stream was replaced. The writer must then start again after the next commit, because
+   * memory contains data of the old stream.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
@@ -171,7 +172,7 @@ export class Applier implements LineVisitor {
     await this.#turns.breathe();
   }
 
-  /** Returns the changes. Nothing may be applied until the promise is fulfilled. */
+  /** Returns the changes. The caller must not apply anything until the promise is fulfilled. */
   async changes(): Promise<Changes> {
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
@@ -289,7 +290,7 @@ export class Applier implements LineVisitor {
     while (!this.#people.apply(effectsATurn)) await this.#turns.breathe();
   }
 
-  /** Rows are written early, because a frame can change more rows than fit in memory. */
+  /** Writes rows early if they fill the memory. A single frame can change that many rows. */
   async #writeWhereFull(): Promise<void> {
     if (this.#people.changedBytes < this.#changedBytesMax) return;
     await this.#writePart(async () => {
@@ -318,9 +319,9 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Maximum events in a transaction. Only a writer that catches up reaches this number. */
+/** Maximum number of events in a transaction. It is only reached while the writer catches up. */
 export const batchEventsDefault = 100_000;
-/** Maximum events of a step. The writer yields to the event loop between two steps. */
+/** Maximum number of events that are applied before the writer yields to the event loop. */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
 
@@ -358,7 +359,7 @@ async function loadMembers(
 
 const turnMs = 10;
 
-/** Yields to the event loop during long work, because the same process answers requests. */
+/** Yields to the event loop during long work, because this process must also answer requests. */
 class LoopTurns {
   #sinceMonotonicMs = 0;
 

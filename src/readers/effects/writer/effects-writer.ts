@@ -1,5 +1,5 @@
-// Applies frames in batches, and commits the results together with the positions. Ends by itself
-// only if another writer is active.
+// Applies frames in batches, and commits the results together with the positions. The writer runs
+// until it is closed, or until it detects another writer.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
@@ -41,12 +41,12 @@ export interface EffectsWriterOptions {
   readonly bytesMax?: number;
   readonly eventsPerSecondMax?: number;
   readonly batchEventsMax?: number;
-  /** Size of changed rows from which they are written before the end of the batch. */
+  /** If the changed rows have more bytes, they are written before the end of the batch. */
   readonly changedBytesMax?: number;
   readonly acceptExpired?: boolean;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** Minimum interval between commits, unless a client waits. Default: 50. */
+  /** Minimum interval between commits in ms, unless a client waits. Default: 50. */
   readonly commitEveryMs?: number;
 }
 
@@ -56,8 +56,8 @@ interface WriterStatus {
 }
 
 /**
- * Maximum bytes of waiting frames. Frames that wait longer survive V8's young generation. Every
- * 64 MiB of them trigger a full garbage collection.
+ * Maximum bytes of frames that wait to be applied. The limit is low, because frames that wait
+ * longer are moved to V8's old generation. Every 64 MiB of them trigger a full garbage collection.
  */
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
@@ -135,7 +135,7 @@ export class EffectsWriter {
     this.#running = this.#session.run().finally(() => this.#transaction.end());
   }
 
-  /** Waits for the end. Rejects with a FencedError if another writer is active. */
+  /** Waits until the writer has ended. Rejects with a FencedError if another writer is active. */
   async ended(): Promise<void> {
     await this.#running;
   }
@@ -155,7 +155,10 @@ export class EffectsWriter {
     };
   }
 
-  /** Waits for committed positions. Rejects when the writer ends, or with the signal's reason. */
+  /**
+   * Waits until the positions are committed. Rejects when the writer ends. If the signal aborts,
+   * rejects with its reason.
+   */
   async positionsReached(wanted: ReadonlyMap<string, number>, signal?: AbortSignal): Promise<void> {
     const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
     await Promise.all(each);
@@ -169,8 +172,8 @@ export class EffectsWriter {
   }
 
   /**
-   * Starts again from the database if this writer holds the lock. Rejects if another writer may
-   * hold the lock, or commits repeatedly without the lock.
+   * Prepares a new start from the database if this writer still holds the lock. Rejects if another
+   * writer may hold the lock. Also rejects if another program commits repeatedly without the lock.
    */
   async #outlast(error: FencedError): Promise<void> {
     const { store, log } = this.#options;
@@ -235,8 +238,9 @@ export class EffectsWriter {
   }
 
   /**
-   * Batches grow while the previous commit is being written, or the backlog is large. A row that
-   * changes twice is then written once.
+   * Returns true if the batch should get more items. It waits for more items while the previous
+   * commit is being written or the backlog is large, because a row that changes twice in a batch is
+   * written once.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);

@@ -1,5 +1,5 @@
-// Publishes the messages of the outbox, and then removes them. A message that a stream refuses does
-// not delay other messages. After a crash, a message may be published again with the same id.
+// Publishes the messages of the outbox, and then removes them. If a stream rejects a message, other
+// messages are published anyway. After a crash, a message may be published again with the same id.
 
 import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -26,7 +26,7 @@ interface Retry {
 }
 
 const rowsAtOnce = 100;
-/** Maximum messages in the outbox. With more, the oldest are dropped. */
+/** Maximum number of messages in the outbox. If there are more, the oldest messages are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const retryMs = 1_000;
@@ -176,7 +176,7 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "effects outbox: publishing failed");
   }
 
-  /** If no stream stores the subject, no acknowledgement would arrive. */
+  /** Returns true if a stream stores the subject. Otherwise, no acknowledgement would arrive. */
   async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

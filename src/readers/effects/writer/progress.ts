@@ -43,7 +43,6 @@ export class Reached {
     for (const one of waiting) if (this.#isReached(one.stream, one.sequence)) one.resolve();
   }
 
-  /** Waits for a position. Rejects when the writer ends, or with the signal's reason. */
   async until(stream: string, sequence: number, signal?: AbortSignal): Promise<void> {
     if (this.#isReached(stream, sequence)) return;
     signal?.throwIfAborted();
@@ -83,8 +82,8 @@ interface Work {
 }
 
 /**
- * Returns the lag of the store in a stream. It is the age of the oldest unapplied frame, which may
- * be in a commit, in a batch, read or unread.
+ * Returns the lag of the store in a stream. The lag is the age of the oldest unapplied frame. The
+ * frame may be unread, in a batch, or in a running commit.
  */
 export function streamProgress(
   reader: StreamReader,

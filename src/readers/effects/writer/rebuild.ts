@@ -1,5 +1,6 @@
-// Builds a database from the streams, up to the position of another database. The order across
-// streams may differ, so a link that was refused because of another link may be accepted.
+// Builds a new database from the streams, up to the positions of the current database. The streams
+// may be read in a different order. So a link that was refused because of another link may be
+// accepted.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -31,7 +32,8 @@ export class RebuildError extends Error {
 }
 
 /**
- * The positions of a database, and the rows that cannot be built from the streams, oldest first.
+ * The positions of a database, and the rows that cannot be built from the streams. The rows are
+ * sorted, oldest first.
  */
 export interface Applied {
   readonly positions: readonly Position[];
@@ -50,7 +52,7 @@ export interface RebuildOptions {
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
   readonly signal?: AbortSignal;
-  /** Time without progress after which the rebuild fails. Default: 120,000. */
+  /** Time in ms without progress after which the rebuild fails. Default: 120,000. */
   readonly stillMsMax?: number;
   readonly onProgress?: (messages: number) => void;
 }
@@ -100,7 +102,7 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   }
 }
 
-/** Waits for work. Rejects with a RebuildError when the signal aborts. */
+/** Waits for `work`. Rejects with a RebuildError if the signal aborts. */
 export async function untilAborted<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
@@ -231,7 +233,7 @@ class Building {
       }
       const { created, firstSequence: first, beginsAt } = raw;
       const { position: next } = await resume(position, asked, state, { acceptExpired: true });
-      // If the epoch has changed, only the messages up to the new position were applied.
+      // If the epoch is different, only the messages up to the new position were applied.
       const isSame = next.epoch === position.epoch;
       const to = isSame ? position.sequence : Math.min(position.sequence, next.sequence);
       const end = isSame ? { ...position, created } : next;
@@ -316,7 +318,6 @@ class Building {
     return isWanted;
   }
 
-  /** The last commit includes the incidents and announcements of the old database. */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {
@@ -359,7 +360,6 @@ function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[
     .reduce((sum, { messages }) => sum + messages, 0);
 }
 
-/** Counts an incident with an unknown number of messages as one message. */
 function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[]): number {
   return incidents
     .filter((one) => one.stream === stream)

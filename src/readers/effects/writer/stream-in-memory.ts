@@ -1,4 +1,4 @@
-// The state of one stream in memory, which may be ahead of the store.
+// The state of one stream in memory. It may be ahead of the store.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import {
@@ -58,7 +58,7 @@ export class StreamInMemory {
     this.#trail = trailWith(this.#trail, frame);
   }
 
-  /** If it returns true, the caller must discard this object after the commit. */
+  /** Moves to a position. If it returns true, this object must be discarded after the commit. */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;
@@ -89,7 +89,7 @@ export class StreamInMemory {
     if (this.#replaced === undefined) this.#committed = this.#inFlight;
   }
 
-  /** Drops everything uncommitted. Returns false if this object must be discarded too. */
+  /** Discards uncommitted data. If it returns false, the object must be discarded too. */
   returnTo(position: Position): boolean {
     const known = this.#committed;
     if (this.#isRemembering || this.#replaced !== undefined || known === undefined) return false;
@@ -123,7 +123,10 @@ export class StreamInMemory {
   }
 }
 
-/** Returns the last frame that was counted before an operator accepted an older copy, else 0. */
+/**
+ * Returns the sequence of the last frame that was counted before an operator accepted an older copy
+ * of the stream. Returns 0 if no copy was accepted.
+ */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

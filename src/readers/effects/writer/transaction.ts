@@ -8,7 +8,7 @@ export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 
 const numberEnd = 2 ** 48 - 1;
 
-/** Receives a writer's commits. Parts count when the commit is complete. */
+/** Receives the commits of a writer. It counts parts when the commit is complete. */
 export interface CommitCounts {
   part(commit: Commit, seconds: number): void;
   committed(commit: Commit, seconds: number): void;
@@ -53,7 +53,7 @@ export class CommitChain {
   }
 }
 
-/** Never 0, which means no commit. */
+/** Returns a random number that is not 0, because 0 means that there is no commit. */
 function newNumber(): number {
   return randomInt(1, numberEnd);
 }
@@ -78,8 +78,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * Delays removals from the outbox until no transaction is open. A rolled back removal would cause
- * the message to be published again.
+ * Delays removals from the outbox until no transaction is open. If a removal were rolled back, the
+ * message would be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -99,7 +99,7 @@ const batchMsMax = 1_000;
 const workMsMax = 3_000;
 const batchGrowth = 2;
 
-/** A batch of frames. Results do not depend on its end, so it may use a clock. */
+/** A batch of frames. It may use a clock, because the results do not depend on where it ends. */
 export class Batch {
   events = 0;
   hasParts = false;
@@ -112,8 +112,8 @@ export class Batch {
   }
 
   /**
-   * False if a part of the batch is written, because an erasure would wait for the open
-   * transaction.
+   * Returns true if the batch may grow. Returns false if a part of the batch is already written,
+   * because an erasure would have to wait for the open transaction.
    */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
@@ -148,8 +148,8 @@ const everyMsDefault = 50;
 const moreMsMax = 100;
 
 /**
- * The interval between commits when few events arrive. A commit takes about as long for one event
- * as for a hundred.
+ * Ensures a minimum interval between commits when few events arrive. A commit of one event takes
+ * about as long as a commit of a hundred events.
  */
 export class CommitPace {
   readonly #everyMs: number;

@@ -1,5 +1,5 @@
-// Compares a database line by line with a database that is built from the streams. Conflicting
-// links and erased events can cause known differences.
+// Compares a database line by line with a database that is built from the streams. Differences that
+// are caused by conflicting links or erased events are explained.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
 import {
@@ -19,7 +19,10 @@ interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
 }
 
 export interface Verified extends Rebuilt {
-  /** The first lines of only one database: `-` for the verified, `+` for the rebuilt database. */
+  /**
+   * The first lines that only one of the databases has. The prefix `-` marks a line of the verified
+   * database, and `+` a line of the rebuilt database.
+   */
   readonly differences: readonly string[];
   readonly explained: readonly string[];
 }
@@ -30,8 +33,8 @@ const textCost = 100;
 const tries = 20;
 
 /**
- * Builds the effects into `into`, which must be open and empty. Returns how they differ from the
- * effects of `reader`. Rejects with a RebuildError if they cannot be built.
+ * Builds a database in `into`, which must be open and empty. Returns the differences to the
+ * database of `reader`. Rejects with a RebuildError if the database cannot be built.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;

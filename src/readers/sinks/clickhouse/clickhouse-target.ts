@@ -1,5 +1,5 @@
-// The ClickHouse target. ClickHouse has no transactions, so the positions are written after the
-// events. After an interruption, the next batch skips the rows that exist.
+// The ClickHouse target. ClickHouse does not support transactions, so the positions are written
+// after the events. After an interruption, the next batch skips the rows that already exist.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -50,7 +50,7 @@ interface ClickHouseTargetOptions {
   readonly hasLock?: boolean;
 }
 
-/** Time for which a server may still list a query that it has answered. */
+/** Time in ms for which a server may still list a query after its response. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
@@ -135,7 +135,7 @@ export class ClickHouseTarget implements SinkTarget {
     let there = await columns();
     const isMissing = (name: string): boolean => !there.has(name);
     if (this.#makesTables && wanted.some(isMissing)) {
-      // If the database exists, the user does not need the privilege to create it.
+      // If the database exists, it is not created, because the user may not have the privilege.
       const statements = there.size === 0 ? [databaseSql(this.#database)] : [];
       const tables = tablesSql(this.#database, this.#form);
       for (const table of tableNames)
@@ -154,8 +154,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Stores a refused event as rejected before it tries the next copy. Otherwise, after a restart,
-   * the row of the copy would count for both events.
+   * Writes the events. If ClickHouse refuses an event, the event is stored as rejected before its
+   * next copy is tried. Otherwise, the row of the copy would count for both events after a restart.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange: Refused = new Map();
@@ -232,7 +232,10 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /** Retries while another query with the same id runs, because its rows must be visible first. */
+  /**
+   * Runs `work` when no other query with the same id is running, because the rows of that query
+   * must be visible first.
+   */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

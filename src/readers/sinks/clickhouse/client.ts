@@ -1,5 +1,5 @@
-// An HTTP client for ClickHouse. A response with status 200 may have an exception. User and
-// password of the URL become headers, which are not logged.
+// An HTTP client for ClickHouse. A response with status 200 may contain an exception. The user and
+// the password of the URL are sent in headers, because headers are not logged.
 
 import { readFileSync } from "node:fs";
 import type { ClientRequest } from "node:http";
@@ -21,7 +21,7 @@ interface RequestOptions {
 
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/** The lowest level shrinks JSON to a fifth. Higher levels take many times as long. */
+/** The lowest level compresses JSON to a fifth. Higher levels take many times as long. */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
@@ -36,7 +36,7 @@ export class ClickHouseClient {
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
   }
 
-  /** Rejects with a ClickHouseError, or with a StoreError if no response arrives. */
+  /** Runs a statement. Rejects with a ClickHouseError, or with a StoreError without a response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
@@ -86,7 +86,8 @@ export class ClickHouseClient {
       request.destroy(new Error(`no response for ${answerMsMax / 1_000} s`)),
     );
     const answered = answerOf(request);
-    // An early response explains an error better than the broken connection after it.
+    // The response is read even if the connection breaks during the request, because an early
+    // response explains the error better.
     const sent = isText
       ? new Promise<void>((resolve) => request.end(body, resolve))
       : pipeline(Readable.from(body), createGzip({ level: gzipLevel }), request);
@@ -190,7 +191,6 @@ const hints: Readonly<Record<number, string>> = {
 };
 const shownMax = 300;
 
-/** The error's message begins with `doing`, as in `cannot write to ClickHouse at …`. */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },
@@ -237,7 +237,6 @@ function plainText(text: string): string {
 }
 
 interface ClickHouseAddress {
-  /** The URL without secrets, such as `http://host:8123`. */
   readonly shown: string;
   readonly isTls: boolean;
   readonly host: string;
@@ -253,7 +252,7 @@ const reserved = ["query", "query_id", "user", "password", "database", "default_
 const authority = "sslrootcert";
 const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
 
-/** Throws a StoreError that contains neither password nor user. */
+/** Parses a URL. Throws a StoreError whose message contains neither the password nor the user. */
 export function readAddress(text: string): ClickHouseAddress {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))

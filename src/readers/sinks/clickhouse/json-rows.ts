@@ -1,4 +1,4 @@
-// Rows in JSONEachRow format. Properties are stored as text, unchanged.
+// Creates rows in JSONEachRow format. Properties are stored as text, unchanged.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -60,8 +60,8 @@ export class JsonRows {
     const { timestampSentMs } = origin;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
-    // The day is part of the key of an event. A retry has the same sent timestamp, but its
-    // corrected timestamp may differ.
+    // The day is a part of the event's key, so it must be the same when a client sends the event
+    // again. It is computed from the timestamp as sent, because the corrected timestamp may differ.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
     return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;

@@ -1,6 +1,6 @@
-// The lock against a second sink: an INSERT whose body never ends. A server runs only one query
-// with this id, and ends the query with its connection. The lock does not exclude a sink that
-// writes to another replica.
+// The lock that excludes a second sink. The lock is an INSERT whose body never ends. The server
+// runs only one query with this id, and it ends the query when the connection is closed. The lock
+// does not exclude a sink that writes to another replica.
 
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
@@ -9,9 +9,9 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
 import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
 
-/** Older servers start the query only when the first part of the body has this size. */
+/** Older servers start the query only after they have received this number of bytes of the body. */
 const openingBytes = 1_200_000;
-/** Servers wait at least 30 s for the next part of the body. */
+/** Interval between the parts of the body in ms. Servers wait at least 30 s for the next part. */
 const beatMs = 5_000;
 const grantMsMax = 10_000;
 const askAgainMs = 25;
@@ -34,7 +34,7 @@ export class SinkLock {
     return this.#request !== undefined;
   }
 
-  /** Takes the lock. Rejects with a StandbyError if another sink has the lock. */
+  /** Takes the lock. Rejects with a StandbyError if another sink has it. */
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(

@@ -1,4 +1,4 @@
-// Finds events that an interrupted batch has written without its positions.
+// Finds the events that were written by an interrupted batch, whose positions were not written.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -32,7 +32,7 @@ export async function readPositions(
   });
 }
 
-/** Rejects with a MovedError if the batch does not start at the table's position. */
+/** Rejects with a MovedError if the batch does not start at the position in the table. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
@@ -49,7 +49,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** The rows are one block, which is inserted whole or not at all. */
+/** Returns one block of rows, because ClickHouse inserts a block completely or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {
@@ -82,7 +82,10 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** Finds each stream's last message with rows. No insert with `queryId` may run meanwhile. */
+  /**
+   * Finds the last message of each stream whose rows exist. The caller must ensure that no insert
+   * with `queryId` is running.
+   */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -116,7 +119,7 @@ export class WrittenRows {
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
-        // If a stream was recreated, its sequences repeat, so the events are compared too. The line
+        // The events are compared, because sequences repeat if a stream was recreated. The line
         // numbers are not compared, because `penstock erase` changes them.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
@@ -136,7 +139,7 @@ export class WrittenRows {
   }
 
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
-    // Only the newest parts have rows of this time, so the server does not read older parts.
+    // The condition on the time lets the server skip the older parts of the table.
     const conditions = places.map(
       ({ stream, fromMs }) =>
         `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,

@@ -1,5 +1,6 @@
-// Commits a segment. The Parquet files are created in a separate folder, and moved to their paths
-// after the commit. The commit is the write of the manifest, with the files and the positions.
+// Commits a segment. The Parquet files are created in a temporary folder. The commit is the write
+// of the manifest, which lists the files and the positions. After the commit, the files are moved
+// to their final paths.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
@@ -28,7 +29,7 @@ export interface Manifest extends SegmentEnd {
 
 const manifestName = "manifest.json";
 const makingName = "making";
-/** Matches files of release 0.1, which had a journal for each segment. */
+/** The file names of release 0.1, which wrote a journal for each segment. */
 const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
 /**
  * A journal of a version that release 0.1 rejects. Without it, a sink of that release would not
@@ -38,7 +39,7 @@ const oldReleaseGuard = "99999999.journal";
 const guardText = '{"version":2,"positions":"in manifest.json, for Penstock 0.2.0 and newer"}\n';
 const pieceBytes = 1_048_576;
 
-/** May be called again after a failure if the segment is unchanged. */
+/** Commits the segment. After a failure, it can be called again if the segment is unchanged. */
 export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest?.segment !== segment.segment) {
@@ -51,7 +52,7 @@ export async function commitSegment(places: Places, segment: Segment): Promise<M
   return manifest;
 }
 
-/** Completes the last commit and removes the files of an incomplete commit. */
+/** Completes the last commit. Removes the files of a segment that was not committed. */
 export async function recover(places: Places): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest === undefined) {
@@ -79,7 +80,7 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
   await writeWhole(path.join(own, manifestName), `${JSON.stringify(manifest)}\n`);
 }
 
-/** A folder of release 0.1 ends at its oldest uncommitted segment. */
+/** Returns the state of a folder of release 0.1 before its oldest uncommitted segment. */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
   const names = readdirSync(own).sort();
   if (names.includes(oldReleaseGuard)) {
@@ -124,7 +125,8 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   if (parts.length === 0) return [];
   const { rowBytesMax } = segment;
   const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
-  // A folder that was restored from a copy reuses segment numbers for different events.
+  // The file name contains a random mark, because a folder that was restored from a copy uses
+  // segment numbers again for different events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
   return await withParquetMaker(path.join(making, "scratch"), async (make) => {

@@ -1,5 +1,5 @@
-// The folder of the files, and its lock. A folder with events but without positions is not used,
-// because it would get all events again.
+// The folder of the Parquet files, and its lock. A folder that contains events but no positions is
+// rejected, because all events would be written to it again.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
-/** Creates the folder. Returns the reason if the creation can never succeed. */
+/** Creates the folder. If this can never succeed, returns the reason. */
 export function whyNeverMade(folder: string): string | undefined {
   try {
     makeFolder(path.join(path.resolve(folder), bookKeeping), readableMode);
@@ -47,7 +47,7 @@ export class ParquetFolder {
     return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
   }
 
-  /** Rejects with a StandbyError while another process has the lock. */
+  /** Takes the lock. Rejects with a StandbyError if another process has it. */
   async take(): Promise<void> {
     if (this.isTaken) return;
     this.release();

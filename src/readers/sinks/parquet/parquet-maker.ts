@@ -1,4 +1,4 @@
-// Creates Parquet files with DuckDB. DuckDB takes 70 MB, so it is installed only on request.
+// Creates Parquet files with DuckDB. DuckDB has 70 MB, so it is installed separately.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -54,7 +54,7 @@ async function makeFile(
   return rowsChanged;
 }
 
-/** Runs `work`, and again with more memory if needed. `scratch` is for temporary files. */
+/** Runs `work`, and runs it again with more memory if needed. `scratch` is for temporary files. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (make: (file: ParquetFile) => Promise<number>) => Promise<Result>,
@@ -81,7 +81,7 @@ export async function withParquetMaker<Result>(
   }
 }
 
-/** Throws with instructions if DuckDB is not installed. */
+/** Returns DuckDB. If it is not installed, throws an error with instructions. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {

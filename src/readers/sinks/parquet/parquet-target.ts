@@ -1,4 +1,4 @@
-// The Parquet target. Until a segment is committed, its events are only in their streams. After a
+// The Parquet target. Until a segment is committed, its events exist only in the streams. After a
 // crash, at most one segment is read again.
 
 import path from "node:path";
@@ -52,15 +52,15 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** Retains the open segment if this sink still holds the lock of the folder. */
+  /** Opens the target. The open segment is kept if this sink still has the lock. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
-      // Events of failed batches arrive again and must count as new.
+      // The events of failed batches will be read again, and they must not count as duplicates.
       this.#seen.forget();
       if (!this.#folder.isTaken) await this.#letGoOfSegment();
       if (this.#segment === undefined) {
         await this.#folder.take();
-        // Throws if DuckDB is missing, before any event is accepted.
+        // The call throws if DuckDB is missing, so that no event is accepted without it.
         duckdb();
         this.#committed = await recover(this.#folder);
         const scratch = path.join(this.#folder.own, "rows");
@@ -96,7 +96,7 @@ export class ParquetTarget implements SinkTarget {
       try {
         if (this.#segment?.isEmpty === false) await this.#commit(this.#segment);
       } catch {
-        // The error is in the log. The events are read again at the next start.
+        // The error is already logged. The events are read again at the next start.
       }
       await this.#letGoOfSegment();
       this.#folder.release();

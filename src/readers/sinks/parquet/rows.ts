@@ -1,6 +1,6 @@
-// The columns of the Parquet files, a public interface, and the rows of a segment. A row is a line
-// of fields between unit separators. Ambiguous characters are escaped, except in JSON, which has no
-// raw control characters.
+// The columns of the Parquet files, which are a public interface, and the rows of a segment. A row
+// is a line, and its fields are separated by unit separators. Ambiguous characters are escaped.
+// JSON needs no escapes, because it does not contain raw control characters.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -17,7 +17,6 @@ import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
 interface Column {
   readonly name: string;
-  /** Only `text` may need escapes. A `time` is in ms since 1970. */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
 
@@ -46,7 +45,6 @@ function isJson(column: EventColumn): column is JsonColumn {
 const jsonColumns = inRow.filter(isJson);
 const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
-/** The order of the columns is the order of the fields in a row. JSON comes last. */
 export const tables = {
   events: [...plainColumns, ...jsonColumns].map(
     ({ name, type }): Column => ({ name, type: columnTypes[type] }),
@@ -118,7 +116,7 @@ function unescapeSql(field: string): string {
   let text = replaced(field, "-", "''");
   for (const [character, letter] of Object.entries(escaped))
     text = replaced(text, letter, `chr(${character.charCodeAt(0)})`);
-  // The last replacement, because its result may look like another escape.
+  // This replacement must be the last, because its result may look like another escape.
   text = replaced(text, "e", sqlMark);
   return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
 }
@@ -144,7 +142,7 @@ export interface BatchRows {
 }
 
 const bytesAtFirst = 1_048_576;
-/** Approximate size of a file of rows. DuckDB reads 2,048 rows together. */
+/** Approximate size of a file with rows. DuckDB reads 2,048 rows together. */
 export const rowsFileBytes = 16_777_216;
 const characterBytesMax = 3;
 const carriageReturn = 0x0d;

@@ -1,5 +1,5 @@
-// The events of some seconds or minutes before they become Parquet files. The rows are in a scratch
-// file, which may be lost, because the streams have the events until the commit.
+// The events of some seconds or minutes, before they are written to Parquet files. The rows are in
+// a scratch file. The file may be lost, because the streams contain the events until the commit.
 
 import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
@@ -51,7 +51,7 @@ export class Segment implements SegmentEnd {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /** The old segment must be committed. Uses the same file. */
+  /** Returns the next segment in the same file. The current segment must be committed. */
   async next(): Promise<Segment> {
     await this.scratch.truncate(0);
     return new Segment(this.scratch, this);
@@ -77,7 +77,7 @@ export class Segment implements SegmentEnd {
     return this.incidents.includes(nameOf(incident));
   }
 
-  /** Does not sync the rows to disk. If this fails, the segment is unchanged. */
+  /** Appends rows, without syncing them to disk. If it fails, the segment is unchanged. */
   async append(
     { bytes, runs, rowBytesMax }: BatchRows,
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,

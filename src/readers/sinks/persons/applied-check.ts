@@ -1,5 +1,5 @@
-// Checks whether the effects have applied a batch. Sequences alone are not enough, because the
-// effects or this process may still read a stream that was recreated.
+// Checks if the effects have applied a batch. Comparing sequences is not enough, because a stream
+// may have been recreated. Then, the effects or this process may still read the old stream.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -25,7 +25,7 @@ interface Answer<Of> {
   readonly answer: Of;
 }
 
-/** The database of the effects. Each query rejects with a StoreError while it is unavailable. */
+/** The database of the effects. If it is unavailable, a query rejects with a StoreError. */
 export interface PersonSource {
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
   personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
@@ -43,7 +43,7 @@ interface NotApplied {
   readonly isOther: boolean;
 }
 
-/** Returns the last message of each stream that has an event of the batch. */
+/** For each stream with events of the batch, returns the last message with such an event. */
 export function neededOf(
   { positions }: Pick<SinkBatch, "positions">,
   events: readonly SinkRecord[],
@@ -71,7 +71,7 @@ export function notApplied(
   return undefined;
 }
 
-/** A message that replaces an erased message has a different form of id. */
+/** Returns false if an erasure stored the message, which its id shows. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }
@@ -83,7 +83,7 @@ function missingOf(
   if (found === undefined)
     return { why: `the effects have applied nothing of ${stream} yet`, isOther: false };
   if (found.created !== created) {
-    // The effects read the new stream and apply nothing more of the old stream.
+    // The effects read the new stream, so they will not apply more of the old stream.
     const isBehind = found.epoch > 1 && Date.parse(found.created) > Date.parse(created);
     if (isBehind) return undefined;
     const why = `the effects have applied the stream ${stream} that was created at ${found.created}, but the stream was created again at ${created}`;

@@ -1,5 +1,5 @@
-// Adds the person's uuid to each event of a batch. The batch waits until the effects have applied
-// it, so that an event without a uuid has no person.
+// Adds the uuid of the person to each event of a batch. The batch waits until the effects have
+// applied its events. So if an event has no uuid, it has no person.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -12,7 +12,7 @@ import { type NeededMessage, neededOf, notApplied, type PersonSource } from "./a
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /** Time in ms after which the sink starts again if the effects read another stream. */
+  /** If the effects read a different stream for this time in ms, the sink starts again. */
   readonly otherStreamMsMax?: number;
   readonly reportAfterMs?: number;
 }
@@ -59,7 +59,7 @@ export class EventPersons {
     return this.#sinceMonotonicMs === undefined ? 0 : performance.now() - this.#sinceMonotonicMs;
   }
 
-  /** Returns false if the signal aborts first. */
+  /** Adds the uuids. Returns false if the signal aborts before all uuids are added. */
   async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
     const events = batch.events.filter(mayHavePerson);
     if (events.length === 0) return true;
@@ -127,7 +127,7 @@ export class EventPersons {
   }
 }
 
-/** A group identify creates no person. */
+/** Returns true if the event may have a person. A group identify event never creates a person. */
 function mayHavePerson({ origin }: SinkRecord): boolean {
   return origin.personProfile && origin.kind !== "group_identify";
 }

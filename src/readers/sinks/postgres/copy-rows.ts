@@ -1,4 +1,4 @@
-// Events in PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the library lacks.
+// PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the library pg does not support.
 
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
@@ -13,7 +13,7 @@ const columnBytesMax = 4 + 16;
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** Yields chunks of 256 KiB. A larger event has its own chunk. */
+/** Yields chunks of 256 KiB. An event that is larger has its own chunk. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
   columns: readonly EventColumn[],
@@ -147,7 +147,7 @@ interface CopyConnection extends Connection {
   sendCopyFail(message: string): void;
 }
 
-/** Rejects with the error of the server or the client. */
+/** Runs a COPY statement. Rejects with the error of the server or of the connection. */
 export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     client.query(

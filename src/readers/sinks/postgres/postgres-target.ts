@@ -1,5 +1,5 @@
-// The PostgreSQL target. Events, rejected lines and positions are one transaction. If the server
-// refuses a value, events are inserted one by one.
+// The PostgreSQL target. Events, rejected lines and positions are written in one transaction. If
+// the server refuses a value, the events are inserted one by one.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -35,7 +35,7 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/** Release 0.1.0 used uuids as keys, so they match too. */
+/** The keys also include the plain uuids, because release 0.1.0 used uuids as keys. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
@@ -86,7 +86,7 @@ export class PostgresTarget implements SinkTarget {
     return this.#session.run("open the tables", async (client) => {
       await this.#session.begin(client);
       await this.#makeTables(client);
-      // Checked first, because adding a column blocks readers of the table.
+      // The types are checked first, because adding a column blocks readers of the table.
       await checkColumnTypes(client, this.#schema, this.#columns);
       if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
@@ -137,13 +137,16 @@ export class PostgresTarget implements SinkTarget {
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,
     ]);
-    // If the schema exists, the user does not need the privilege to create it.
+    // If the schema exists, it is not created, because the user may not have the privilege.
     const [, ...tables] = tablesSql(this.#schema);
     for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
       await client.query(sql);
   }
 
-  /** Skipped if the column exists, because adding it needs a privilege and waits for readers. */
+  /**
+   * Adds the column for persons if it does not exist. The check is separate, because ALTER TABLE
+   * needs a privilege and waits for readers.
+   */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
@@ -274,8 +277,8 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
 }
 
 /**
- * Returns the key of an event, in the form of a uuid. It starts like the event's uuid, for the
- * order of the index. Databases store the key, so this function must never change.
+ * Returns the key of an event in the form of a uuid. The key starts like the event's uuid, so that
+ * the index has the same order. Databases store the key, so this function must never change.
  */
 function eventKey({
   uuid,

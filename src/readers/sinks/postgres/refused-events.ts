@@ -1,4 +1,4 @@
-// Inserts events one by one, in one statement, and returns the events that PostgreSQL refuses.
+// Inserts events one by one in one statement. Returns the events that PostgreSQL refuses.
 
 import { type Client, DatabaseError } from "pg";
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
@@ -13,7 +13,10 @@ type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType">
 };
 
 const raiseRoutine = "exec_stmt_raise";
-/** Codes that no value causes. 22P03: a column lacks the binary form of its value. */
+/**
+ * Error codes that are never caused by a value. The code 22P03 means that a column does not accept
+ * the binary form of its value.
+ */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
 export function isOfValue(error: unknown): boolean {
@@ -23,7 +26,7 @@ export function isOfValue(error: unknown): boolean {
 
 function refusesValue({ code = "", constraint, column, dataType, isRaised }: Report): boolean {
   if (isRaised) return true;
-  // If a domain is not null, the server names only the domain.
+  // For a NOT NULL violation of a domain, the error contains the domain instead of a column.
   if (code.startsWith("23")) return Boolean(constraint || column || dataType);
   return !notOfValue.test(code);
 }
@@ -33,7 +36,7 @@ interface Tried {
   readonly keys: readonly number[];
 }
 
-/** Rejects if an error occurs that no value has caused. */
+/** Inserts each event. Rejects if an error was not caused by a value. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
@@ -58,7 +61,7 @@ export async function insertEach(
   return refused;
 }
 
-/** Times are integers of milliseconds, because doubles have too few digits. */
+/** Times are integers in milliseconds, because doubles have too few digits. */
 function cursorSql(columns: readonly EventColumn[]): string {
   const types = columns.map(
     ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
@@ -127,16 +130,16 @@ function storedValue(
   return isOptional && text === "" ? null : text;
 }
 
-/** Doubles have exponents up to 308. */
+/** Maximum exponent of a number. It is higher than the maximum of doubles, 308. */
 const exponentMax = 999;
-/** jsonb stores about as many digits as the sum of the exponents. */
+/** Maximum sum of all exponents, because jsonb stores about this number of digits. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;
 const nine = zero + 9;
 const lowerCase = 0x20;
 
-/** Returns whether jsonb would expand a number to thousands of digits. */
+/** Returns true if the JSON contains a number that jsonb would expand to thousands of digits. */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;
   let sum = 0;

@@ -1,5 +1,5 @@
-// The connection of a sink to PostgreSQL, with the lock of the schema. Each transaction checks that
-// its session has the lock, because a pooler may switch sessions.
+// The connection of a sink to PostgreSQL, which holds the lock of the schema. Each transaction
+// checks that its session has the lock, because a connection pooler may change the session.
 
 import { randomUUID } from "node:crypto";
 import type { Client, QueryArrayResult } from "pg";
@@ -10,7 +10,7 @@ import { leavesConnection, storeErrorOf } from "../../../platform/postgres/fault
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
-/** Chosen arbitrarily. The second number is a hash of the schema. */
+/** The number is arbitrary. The second number of the lock is a hash of the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
@@ -37,7 +37,7 @@ export class SinkSession {
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** A pooler changed the session, so another session of the pooler may hold the lock. */
+  /** If true, another session of the connection pooler may hold the lock. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
@@ -47,10 +47,10 @@ export class SinkSession {
   }
 
   /**
-   * Runs `work` with the lock. After a rejection, no transaction is open.
+   * Runs `work` while this session holds the lock. If it rejects, no transaction is open.
    *
-   * Rejects with a StandbyError while another sink has the lock, with the MovedError of `work`, or
-   * with a StoreError.
+   * Rejects with a StandbyError if another sink has the lock, with a MovedError that `work` throws,
+   * or with a StoreError.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
@@ -91,7 +91,7 @@ export class SinkSession {
     await client.end().catch(() => {});
   }
 
-  /** An open transaction would keep its locks until the next `open`. */
+  /** Ends a transaction, because it would keep its locks until the next `open`. */
   async #endTransaction(error: unknown): Promise<void> {
     if (error instanceof MovedError || leavesConnection(error))
       await this.#client?.query("ROLLBACK").catch(() => this.#letGo());

@@ -1,4 +1,5 @@
-// The body of a request to `/batch/`. It has no `sent_at`, so that times are not corrected twice.
+// Builds the body of a request to `/batch/`. It does not contain `sent_at`, because the upstream
+// would correct the times a second time.
 
 import type { SinkRecord } from "../sink-records.ts";
 
@@ -13,7 +14,7 @@ interface Bounds {
 }
 
 const beyondRecordBytes = 80;
-/** Without an address, PostHog would use the sender's address. */
+/** Address for events without an address. Otherwise, PostHog would use the sink's address. */
 const noAddress = "0.0.0.0";
 
 export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
@@ -52,7 +53,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/** Added at the end, so that `$unset` and `$ip` override the client's own members. */
+/** Adds members at the end, so that `$unset` and `$ip` override the client's own members. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
@@ -72,7 +73,7 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   parts.push(text.subarray(0, end), isEmpty ? "" : ",", ...added, "}");
 }
 
-/** Returns false if no member name can end with `end`. Does not parse the properties. */
+/** Returns false if no member has a name that ends with `end`. It does not parse the properties. */
 function mayHave(properties: Buffer, end: string): boolean {
   return properties.includes(`${end}"`);
 }

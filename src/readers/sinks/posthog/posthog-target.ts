@@ -1,6 +1,6 @@
-// The target is PostHog's capture or another Penstock gateway. The positions are in a folder, and
-// written when the upstream has accepted or refused all events of a batch. Projects are sent
-// concurrently.
+// The target is PostHog's capture or another Penstock gateway. The positions are stored in a
+// folder. They are written after the upstream has accepted or refused all events of a batch. The
+// events of different projects are sent concurrently.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { refusedLine, type SinkRecord } from "../sink-records.ts";
@@ -36,7 +36,7 @@ interface PosthogLimits {
   readonly pauses: LinePauses;
 }
 
-/** PostHog accepts 20 MB, but a retry of a smaller request takes less time. */
+/** PostHog accepts 20 MB. The limit is lower, so that a retry takes less time. */
 const limitsDefault: PosthogLimits = {
   requestsMax: 8,
   requestEventsMax: 2_000,
@@ -116,7 +116,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Writes end in the order of the calls. If one fails, all fail. */
+  /** Writes a batch. Writes end in the order of the calls. After an error, all writes fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;

@@ -1,6 +1,5 @@
-// Checks whether an upstream has configurations for the projects' keys, because PostHog accepts the
-// events of an unknown key and drops them later. The result is only a hint, because other upstreams
-// may have no configurations.
+// Checks if an upstream knows the keys of the projects. PostHog accepts events with an unknown key
+// and drops them later. The result is only a hint, because not all upstreams support this check.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -59,7 +58,10 @@ export class KeyCheck {
 
 const staleMs = 30_000;
 
-/** Caches the projects' keys for half a minute, or longer if the registry is unavailable. */
+/**
+ * Caches the keys of the projects for half a minute. While the registry is unavailable, the keys
+ * are cached for longer.
+ */
 export class RegistryKeys {
   readonly #ask: () => Promise<ReadonlyMap<string, string>>;
   readonly #monotonicMs: () => number;
@@ -72,7 +74,10 @@ export class RegistryKeys {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Returns undefined for an unknown project. Rejects if no key is cached or found. */
+  /**
+   * Returns the key. Returns undefined for an unknown project. Rejects if the key is not cached and
+   * the registry is unavailable.
+   */
   async keyOf(project: string): Promise<string | undefined> {
     const nowMs = this.#monotonicMs();
     if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {

@@ -1,6 +1,7 @@
-// Sends the events of one project and lane in order. Halves a refused request until the refused
-// event is alone. If the upstream refuses the key or the address, the line waits for an operator,
-// or rejects its events if all other projects wait.
+// Sends the events of one project and lane in order. If the upstream refuses a request, the request
+// is halved until it contains only the refused event. If the upstream refuses the API key or the
+// address, sending pauses until an operator fixes the problem. If all other projects have to wait
+// because of it, the events are rejected instead.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -14,14 +15,13 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /** Returns undefined for an unknown project. Rejects if the key cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Returns whether all other lines wait, and any of them succeeded since the given time. */
+  /** Returns true if all other lines are waiting, and one of them succeeded since this time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -31,7 +31,7 @@ export interface RefusedEvent {
 }
 
 export interface LinePauses {
-  /** First pause. Each further pause is twice as long, up to `msMax`. */
+  /** Duration of the first pause in ms. Each further pause is twice as long, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
   readonly stoppedMs: number;
@@ -62,7 +62,7 @@ export class ProjectLine {
     return this.#trouble;
   }
 
-  /** Events are sent in the order of the calls. Returns the refused events. Rejects if aborted. */
+  /** Sends events in the order of the calls. Returns the refused events. Rejects if aborted. */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
     this.#batches++;
@@ -167,7 +167,7 @@ export class ProjectLine {
     const envelope = { key, historical };
     try {
       const raw = await upstream.post(() => batchBody(events, envelope), signal);
-      // The text may contain the key.
+      // The key is replaced, because the response may contain it and the text is logged.
       const text = raw.text.replaceAll(key, "(key)");
       return readUpstreamAnswer({ ...raw, text }, events.length);
     } catch (error) {
@@ -193,7 +193,6 @@ export class ProjectLine {
   }
 }
 
-/** Lines that failed together must not retry together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
 }

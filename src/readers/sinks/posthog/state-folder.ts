@@ -1,5 +1,5 @@
-// The state of a PostHog sink. positions.json is replaced atomically. Rejected events are appended
-// to aside.ndjson.
+// The state of a PostHog sink. The file positions.json is replaced atomically. Rejected events are
+// appended to aside.ndjson.
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ import {
 
 interface SinkState {
   readonly version: 1;
-  /** The state is not used with another upstream. */
+  /** The upstream of the state. The state is rejected if the sink has a different upstream. */
   readonly upstream: string;
   readonly aside_bytes: number;
   readonly incidents: readonly SinkIncident[];
@@ -55,7 +55,7 @@ export class StateFolder {
     return asideFile(this.folder);
   }
 
-  /** Rejects with a StandbyError if the folder is locked. */
+  /** Reads the state. Rejects with a StandbyError if another process has locked the folder. */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
       makeFolder(this.folder);
@@ -69,7 +69,7 @@ export class StateFolder {
     return this.#state.streams;
   }
 
-  /** Stores rejected events, then positions. When fulfilled, the batch survives a power cut. */
+  /** Stores rejected events, then positions. When it is fulfilled, both are on disk. */
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
       throw new MovedError(`the lock of ${this.folder} was removed: another sink may hold it`);
@@ -130,7 +130,7 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /** An incomplete batch arrives again, so its lines are removed. */
+  /** Removes the lines of an incomplete batch, because the batch will be written again. */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {
@@ -143,7 +143,7 @@ export class StateFolder {
     }
   }
 
-  /** Links are not followed, because they may lead to any file. */
+  /** Opens the file. Symbolic links are not followed, because they could point to any file. */
   async #openAside(): Promise<FileHandle> {
     mustBePlain(this.#aside);
     return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);

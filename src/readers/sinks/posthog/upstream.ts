@@ -38,7 +38,7 @@ export class Upstream {
     this.#answerMsMax = answerMsMax;
   }
 
-  /** Calls `body` when a slot is free. Rejects if no answer arrives. */
+  /** Calls `body` when a slot is free, and sends it. Rejects if the upstream does not respond. */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
       signal.throwIfAborted();
@@ -67,7 +67,7 @@ export class Upstream {
   }
 }
 
-/** Returns whether the upstream is this host's gateway. An unresolvable name is another host. */
+/** Returns true if the upstream is this host's gateway. An unresolvable name is another host. */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
@@ -96,13 +96,13 @@ interface NamedEvent {
 }
 
 export type UpstreamAnswer =
-  /** All events except `refused` are accepted. */
+  /** The upstream accepted all events except `refused`. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
-  /** The request must be sent again, after `afterMs` if the upstream asks for a pause. */
+  /** The request must be sent again. `afterMs` is the pause that the upstream requests. */
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
-  /** An event is refused, or the request is too large, so the request must be halved. */
+  /** The upstream refused an event, or the request is too large. The request must be halved. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
-  /** No event was accepted, and an operator must intervene. */
+  /** The upstream accepted no event, and an operator must fix the problem. */
   | { readonly kind: "stop"; readonly why: string };
 
 export const retryAfterMsMax = 300_000;
@@ -113,8 +113,8 @@ const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 type Said = Readonly<Record<string, unknown>>;
 
 /**
- * Interprets an answer of PostHog, Penstock or a proxy. Only an explicit success counts as
- * accepted.
+ * Interprets a response of PostHog, Penstock or a proxy. The events are only accepted if the
+ * response explicitly reports success.
  */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,

@@ -49,7 +49,7 @@ describe("an older reading of the registry", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("does not restore a project whose deletion came with the first reading", () => {
+  test("does not restore a project that was deleted before the first read", () => {
     const { known, read, idOf } = knownFrom(3, put("a", 1), marker("b", 3));
     read(2, ...both);
     known.take(...put("c", 3));

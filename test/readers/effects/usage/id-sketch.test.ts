@@ -49,7 +49,7 @@ test("a sketch of many ids has the error of 2,048 registers", () => {
   expect(deviation).toBeLessThan(0.025);
 });
 
-test("the estimate of a sketch is exact for few ids", () => {
+test("estimates the exact number of ids if there are only a few", () => {
   expect(new IdSketch().estimate()).toBe(0);
   for (const total of [1, 2, 5]) expect(sketchOf(numbered(total, String)).estimate()).toBe(total);
 });

@@ -1,4 +1,4 @@
-// Writes one commit in one transaction, which first replaces the number of the last commit.
+// Writes a commit in one transaction. The first statement replaces the number of the last commit.
 
 import type { ClientBase } from "pg";
 import { pick, type Table, type Value } from "../../../../platform/base/table.ts";
@@ -22,8 +22,8 @@ interface Part {
 }
 
 /**
- * Rejects with a FencedError if `after` is not the last commit. After an error that closes the
- * connection, it is unknown whether the commit is stored.
+ * Writes a commit. Rejects with a FencedError if `after` is not the last commit. If an error closes
+ * the connection, the commit may or may not be stored.
  */
 export async function writeCommit(
   client: ClientBase,
@@ -73,7 +73,10 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await append(client, tables.incidents, commit.incidents);
 }
 
-/** Combines rows of one key, because one statement must not write a row twice. */
+/**
+ * Returns the source of the statement. It combines rows with the same key, because one statement
+ * must not write a row twice.
+ */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns
@@ -116,7 +119,7 @@ function countedSql(upsert: string, total: "persons" | "groups"): string {
     UPDATE totals SET ${total} = ${total} + (SELECT count(*) FROM written WHERE is_new)`;
 }
 
-/** Looks up each row individually, because a join may scan the whole table. */
+/** The statement looks up each row individually, because a join might scan the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
@@ -149,7 +152,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
   );
   for (const [projectId, total] of totals) {
     if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
-    // Counts the existing rows, because an operator may have deleted some.
+    // The statement counts the existing rows, because an operator may have deleted some.
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (
          SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,

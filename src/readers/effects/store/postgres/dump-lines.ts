@@ -16,7 +16,7 @@ import {
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 
-/** Each row has up to 512 KiB of properties. */
+/** The number is small, because each row has up to 512 KiB of properties. */
 const withPropertiesAtOnce = 50;
 const rowsAtOnce = 1_000;
 

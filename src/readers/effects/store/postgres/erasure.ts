@@ -1,5 +1,5 @@
-// Removes persons from PostgreSQL, without the writer's lock. The changed commit number makes the
-// writer start again.
+// Removes persons from PostgreSQL. It does not need the writer's lock, because a running writer
+// detects the changed commit number and starts again.
 
 import type { Client } from "pg";
 import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";

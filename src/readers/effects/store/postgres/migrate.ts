@@ -6,8 +6,8 @@ export const schemaName = "penstock_effects";
 export const rebuiltSchemaName = "penstock_effects_rebuilt";
 
 /**
- * Creates or upgrades the tables, completely or not at all. The caller must hold the writer's lock.
- * Rejects with a StoreError if the tables are from a newer release.
+ * Creates or upgrades the tables in one transaction. The caller must hold the writer's lock.
+ * Rejects with a StoreError if a newer release has created the tables.
  */
 export async function bringUpToDate(
   client: ClientBase,
@@ -31,7 +31,7 @@ export async function bringUpToDate(
   }
 }
 
-/** Checks that this release can read the tables. Otherwise, rejects with a StoreError. */
+/** Rejects with a StoreError if this release cannot read the tables. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));

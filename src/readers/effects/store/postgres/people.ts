@@ -1,5 +1,5 @@
-// Queries people, in a transaction of the caller. Finds a person's ids by following the pointers
-// backwards.
+// Queries persons in a transaction of the caller. The ids of a person are the rows whose pointers
+// lead to the row of the person.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
@@ -27,7 +27,8 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
-// Selects a person's row. UNION also ends at a cycle that another program has created.
+// Selects the row of a person. UNION is used instead of UNION ALL, so that the query ends even if
+// the pointers form a cycle.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
     UNION
@@ -90,7 +91,7 @@ async function personRow(
   projectId: string,
   uuid: string,
 ): Promise<Row | undefined> {
-  // PostgreSQL also accepts other spellings, but no answer has contained them.
+  // PostgreSQL also accepts other forms of a uuid, but the gateway never returns them.
   if (!isUuid(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }
@@ -122,8 +123,8 @@ interface PageQuery {
 const firstRows = 16;
 
 /**
- * Yields the rows of a page. Each query reads at most twice as many rows as the previous query,
- * because few large rows fill a page.
+ * Yields the rows of a page. The first query reads few rows, because a few large rows can fill a
+ * page. Each further query reads at most twice as many rows as the previous query.
  */
 export async function* pageRows(
   client: ClientBase,

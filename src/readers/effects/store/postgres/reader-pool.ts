@@ -1,4 +1,4 @@
-// The readers' connections. Each answer is read in one transaction, so it is from one snapshot.
+// The connections of the readers. Each answer is read from one snapshot, in one transaction.
 
 import { type Client, type ClientBase, Pool } from "pg";
 import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
@@ -102,7 +102,8 @@ export class ReaderPool {
     pool.on("error", () => {});
     pool.on("connect", (client) => {
       this.#clients.add(client);
-      // The query reports a lost connection. Without a listener, the error would end the process.
+      // The error is ignored here, because the next query reports the lost connection. Without a
+      // listener, the error would end the process.
       client.on("error", () => {});
     });
     pool.on("remove", (client) => void this.#clients.delete(client));
@@ -124,7 +125,7 @@ export class ReaderPool {
     }
   }
 
-  /** Closes the connections after running reads, but does not wait for a silent server. */
+  /** Waits for running queries, but not for a server that does not respond. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;

@@ -1,6 +1,6 @@
-// The writer's only connection, which holds the writer's lock. Concurrent calls run one after
-// another. A new connection takes the lock from an earlier connection of this session, but not from
-// another writer.
+// The only connection of the writer, which holds the writer's lock. Concurrent calls run one after
+// another. A new connection can take over the lock from an earlier connection of this session, but
+// not from another writer.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,7 +19,7 @@ import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
 import { bringUpToDate, hints, schemaName } from "./migrate.ts";
 
-/** Chosen arbitrarily. Advisory locks end with the connection. */
+/** The numbers are arbitrary. PostgreSQL releases an advisory lock when the connection ends. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
 const lockNumbers = `${lockClass}, ${lockObject}`;
 export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
@@ -45,7 +45,7 @@ export class WriterSession {
   #isClosed = false;
   #isGivenUp = false;
 
-  /** If `isNew`, the first connection drops the existing schema. */
+  /** If `isNew` is set, the first connection drops the existing schema. */
   constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
     this.#address = address;
     this.#schema = schema;
@@ -53,8 +53,8 @@ export class WriterSession {
   }
 
   /**
-   * Runs `work` exclusively. Rejects with a StoreError, or with a FencedError of `work`. After a
-   * connection error, the next call reconnects.
+   * Runs `work` when no other call is running. Rejects with a StoreError, or with a FencedError
+   * that `work` throws. After a connection error, the next call reconnects.
    */
   run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     const result = this.#last.then(() => this.#runAlone(doing, work));
@@ -62,7 +62,7 @@ export class WriterSession {
     return result;
   }
 
-  /** Closes the session after running calls, but does not wait for a silent server. */
+  /** Waits for running calls, but not for a server that does not respond. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const late = new AbortController();
@@ -76,7 +76,7 @@ export class WriterSession {
     await this.#last;
     const client = this.#client;
     if (client === undefined) return;
-    // The server ends the connection later than the client, so the lock is released explicitly.
+    // The lock is released explicitly, because the server ends the connection with a delay.
     await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }
@@ -139,7 +139,8 @@ export class WriterSession {
   }
 
   /**
-   * Ends an earlier connection of this session, because the server may still commit its statements.
+   * Ends an earlier connection of this session, because the server could still commit its
+   * statements. Returns the holder if another writer has the lock.
    */
   async #otherHolder(client: Client): Promise<string | undefined> {
     const rows = await selectRows(client, holdersSql);

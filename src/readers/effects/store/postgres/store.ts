@@ -1,5 +1,5 @@
-// The store for PostgreSQL. If a commit rejects with an error other than a FencedError, it is
-// unknown whether the commit is stored. The caller must then start again from the last commit.
+// The store for PostgreSQL. If a commit rejects with an error that is not a FencedError, the commit
+// may or may not be stored. The caller must then start again from the last commit.
 
 import type { ClientBase } from "pg";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -53,8 +53,8 @@ export class PostgresStore implements EffectsStore {
     | undefined;
 
   /**
-   * If `isRebuilt`, the store writes into a new schema until `takePlace`. Throws a StoreError if
-   * the URL is invalid.
+   * If `isRebuilt` is set, the store writes to a new schema until the caller calls `takePlace`.
+   * Throws a StoreError if the URL is invalid.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -126,7 +126,8 @@ export class PostgresStore implements EffectsStore {
   }
 
   async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
-    // Looks up each row individually, because `uuid = ANY` may scan all rows of the project.
+    // The statement looks up each row individually, because for `uuid = ANY` PostgreSQL might scan
+    // all rows of the project.
     const sql = `SELECT ${boundedSql(tables.members, "found.")}
       FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL (
         ${selectSql(tables.members)}

@@ -1,6 +1,6 @@
-// Converts a commit to one flat array of values per table. Sending arrays to the SQLite thread is
-// faster than sending objects. The code for people and links is written by hand, because these rows
-// are frequent.
+// Converts a commit to one flat array of values per table, because sending arrays to the SQLite
+// thread is faster than sending objects. The code for persons and links is written by hand, because
+// their rows are frequent.
 
 import { rowWriter, type Table, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
@@ -129,8 +129,8 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * Sorts by the first 32 bits of the uuids, as the index does, so that neighbouring rows are written
- * to the same page.
+ * Sorts the rows by the first 32 bits of their uuids, like the index, so that rows of the same page
+ * are written together.
  */
 function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
@@ -202,8 +202,8 @@ export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
 
 /**
- * Splits a commit into pieces of at most `rowsMax` rows of one kind, because converting a whole
- * commit would block the event loop. All pieces except the last have `isPart`.
+ * Splits a commit into smaller commits, because converting a whole commit would block the event
+ * loop. Each has at most `rowsMax` rows of a kind. All except the last have `isPart`.
  */
 export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   const { after, number } = commit;
@@ -241,8 +241,8 @@ interface TrailChanges {
 }
 
 /**
- * Returns the difference of two trails in ascending order. Only the difference is written, because
- * a trail has up to 1,000 entries.
+ * Returns the difference between two trails in ascending order. A trail has up to 1,000 entries, so
+ * only the difference is written.
  */
 export function trailChanges(before: Trail, after: Trail): TrailChanges {
   const removed: number[] = [];

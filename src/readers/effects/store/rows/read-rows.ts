@@ -1,4 +1,4 @@
-// Converts rows of either database to objects. The converters for people are written by hand,
+// Converts rows of either database to objects. The converters for persons are written by hand,
 // because these rows are frequent.
 
 import { StoreError } from "../../../../platform/base/store-error.ts";
@@ -39,7 +39,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** `merged_into` must be a distinct id, not a uuid. */
+/** Converts a row. Its `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -91,10 +91,6 @@ export function idsTotalOf(row: Row): number {
 
 export const shownIdsMax = 100;
 
-/**
- * `ids` has at most `shownIdsMax` + 1 ids of the person, in the order in which they were first
- * seen. It is unused for a person with one id.
- */
 export function personOf(
   row: Row,
   ids: readonly { readonly id: string; readonly uuid: string }[],
@@ -135,7 +131,7 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/** Converts positions. `trail` must be sorted by stream and sequence. */
+/** Converts rows to positions. The rows of `trail` must be sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {
@@ -158,9 +154,11 @@ interface Step {
 
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
-/** Finds the uuids of the persons of many ids. Each row has the uuid, or the next row to read. */
+/**
+ * Finds the uuids of the persons of many ids in several steps. In each step, the database returns
+ * for each id either the uuid or the row to read next.
+ */
 export class UuidWalk {
-  /** The uuids in the order of the ids; null for no person, or while unresolved. */
   readonly shown: (string | null)[] = [];
   #steps: Step[] = [];
   #isFirst = true;

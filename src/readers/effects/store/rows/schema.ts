@@ -1,5 +1,5 @@
-// Generates the schema of both databases. Users query the tables, so the schema is an interface. A
-// released version never changes; each change is a new upgrade.
+// Generates the schema of both databases. The schema is an interface, because users query the
+// tables. The schema of a released version never changes. Each change is a new upgrade.
 
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
 import * as tables from "./tables.ts";
@@ -16,9 +16,9 @@ interface Dialect {
 
 interface Stored {
   readonly table: Table;
-  /** The `<name>_ms` columns that have a readable column `<name>` next to them. */
+  /** The `<name>_ms` columns that have an additional column `<name>` with a readable time. */
   readonly times?: readonly string[];
-  /** More of these columns, in PostgreSQL only, because the tables have many rows. */
+  /** Further columns like `times`, but only in PostgreSQL, because the tables have many rows. */
   readonly timesOfPostgres?: readonly string[];
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
   readonly isAppended?: boolean;
@@ -86,7 +86,7 @@ export const sqlite: Dialect = {
     ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
     ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
   },
-  /** SQLite does not store the column, but computes it at each write, in 3 µs. */
+  /** SQLite does not store this column. It computes the value at each write, which takes 3 µs. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
   time: (ms) => {
     const rest = `((${ms} % 1000) + 1000) % 1000`;
@@ -109,7 +109,7 @@ export const postgres: Dialect = {
   name: "postgres",
   types: {
     ...{ text: 'text COLLATE "C"', uuid: "uuid", integer: "bigint", int32: "integer" },
-    // Unlike jsonb, json retains the text as it was sent.
+    // The type is json, because jsonb would change the text.
     ...{ real: "double precision", boolean: "boolean", json: "json", bytes: "bytea" },
   },
   computed: (name, of) => `${name} timestamptz GENERATED ALWAYS AS (${of}) STORED`,
@@ -128,7 +128,6 @@ export const postgres: Dialect = {
 
 export const schemaVersion = 5;
 
-/** Returns why tables of another version cannot be used, and the fix. */
 export function versionFault(version: number): string {
   const has = `its tables have version ${version}, and this release`;
   return version > schemaVersion
@@ -140,7 +139,10 @@ export function schemaFrom(version: number, dialect: Dialect): readonly string[]
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
-/** Entry n upgrades from version n + 1. Must not use `tables`, which later versions change. */
+/**
+ * The upgrades. The entry at index n upgrades from version n + 1. The code must not use `tables`,
+ * because later versions change it.
+ */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
   const text = isSqlite ? "TEXT" : 'text COLLATE "C"';

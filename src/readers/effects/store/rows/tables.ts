@@ -1,5 +1,5 @@
-// The tables of both databases, from which the schema is generated. Values of a row are written and
-// read in the order of the columns.
+// The tables of both databases. The schema is generated from them. The values of a row are written
+// and read in the order of the columns.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
@@ -43,8 +43,8 @@ export const members = table(
     first_ms: integer,
     first_rank: text,
     merged_into: orNull(uuid),
-    // In a merged row, all following columns are null. In a person's row, null stands for the row's
-    // own value, or in `main_id` for the first id.
+    // In a merged row, this column and the following columns are null. In the row of a person, null
+    // stands for the row's own value; in `main_id`, it stands for the first id.
     first_id: orNull(text),
     first_uuid: orNull(uuid),
     first_id_ms: orNull(integer),
@@ -64,7 +64,10 @@ export const members = table(
 );
 
 const newMember = ["project_id", "uuid", "distinct_id", "first_ms", "first_rank"] as const;
-/** Few columns for the most frequent rows: new persons with one id and default values. */
+/**
+ * The columns of a new person with one id. These rows are the most frequent, so they have few
+ * columns, and the other columns have constant values.
+ */
 export const barePersons = pick(members, [...newMember, "created_at_ms", "last_seen_at_ms"]);
 export const constantsOfBarePersons = {
   known: 0,
@@ -221,7 +224,6 @@ export const incidents = table(
   },
 );
 
-/** The tables with a row per project or more, in which every row has the project's id. */
 export const tablesOfProjects = [
   ...[members, links, groups, groupTypes, groupMembers, largeProperties],
   ...[usage, activeIds, spikes, activity, rejected, rejectedTotals],

@@ -1,4 +1,4 @@
-// A connection to the database's file. Runs only in separate threads, because node:sqlite is
+// A connection to the database file. It is used only in separate threads, because node:sqlite is
 // synchronous.
 
 import path from "node:path";
@@ -18,7 +18,7 @@ import { isAbsent, mustBeReadable } from "./file-access.ts";
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
-/** Pages (128 MiB) between checkpoints. Many commits change the same pages. */
+/** Pages (128 MiB) between checkpoints. It is high, because commits change the same pages. */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
@@ -50,8 +50,8 @@ export class Database {
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);
-        // A power failure can lose the last commits, but never a part of a commit. Their events are
-        // read again.
+        // A power failure can lose the last commits, but it never leaves a part of a commit. The
+        // events of lost commits are read again.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
           PRAGMA journal_size_limit = ${logBytesMax};`);
@@ -109,7 +109,7 @@ export class Database {
     });
   }
 
-  /** Writes a part. If a part fails, all parts are rolled back, and later parts fail too. */
+  /** Writes a part of a commit. If a part fails, all parts are rolled back. */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
       if (isFirst) {
@@ -144,15 +144,15 @@ export class Database {
 }
 
 /**
- * SQLite creates temporary files in this folder, for large rollbacks and sorts. A container may
- * have no other writable folder.
+ * Lets SQLite create its temporary files in the folder of the database. They are needed for large
+ * rollbacks and sorts, and a container may have no other writable folder.
  */
 function spillBeside(file: string, db: DatabaseSync): void {
   const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
   try {
     db.exec(`PRAGMA temp_store_directory = '${folder}'`);
   } catch {
-    // If the folder is read-only, SQLite chooses another folder.
+    // The error is ignored. If the folder is read-only, SQLite uses another folder.
   }
 }
 
@@ -181,7 +181,7 @@ function otherVersion(file: string, version: number): string {
   return `cannot open ${file}: ${versionFault(version)}`;
 }
 
-/** A rebuild does not help, because it reads the positions from the damaged database. */
+/** A rebuild would not help, because it reads the positions from the damaged database. */
 export const remedyOfDamage =
   "restore a copy; if there is none, delete the file and its -wal, and restart: events that are still in the streams are applied again, and the effects of older events are lost";
 
@@ -214,8 +214,8 @@ export function faults<Result>(what: string, work: () => Result): Result {
 }
 
 /**
- * Allows only one writer, with a lock on an empty file next to the database. If another process
- * holds the lock, throws a StoreError without waiting.
+ * Locks an empty file next to the database, so that there is only one writer. Throws a StoreError
+ * immediately if another process has the lock.
  */
 export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
@@ -229,7 +229,10 @@ export function takeWriterLock(file: string): FileLock {
   });
 }
 
-/** Returns whether a writer has the lock, without taking it. Throws a StoreError if unknown. */
+/**
+ * Returns true if a writer has the lock. Does not take the lock. Throws a StoreError if the state
+ * of the lock is unknown.
+ */
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;
@@ -269,7 +272,7 @@ export class ReadingSide {
     return this.#database.transaction("read", work);
   }
 
-  /** Returns a cached statement. Must be called within `read`. */
+  /** Returns a cached statement. It must be called within `read`. */
   protected prepared(sql: string): Statement {
     return this.#database!.prepared(sql);
   }

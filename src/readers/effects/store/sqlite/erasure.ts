@@ -1,5 +1,5 @@
-// Removes persons from the file and overwrites the deleted data. Truncates the log, unless a
-// process is reading the file.
+// Removes persons from the file and overwrites the deleted data. Truncates the database's
+// write-ahead log, unless another process is reading the file.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { isBusy } from "../../../../platform/base/files.ts";

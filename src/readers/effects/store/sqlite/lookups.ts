@@ -1,5 +1,5 @@
-// Looks up the rows of the next batch while the previous batch is written. The rows may be one
-// commit old. The caller holds the newer rows in memory until the commit ends.
+// Looks up the rows for the next batch while the previous batch is being written. A row may be one
+// commit old. The caller keeps the newer row in memory until the commit ends.
 
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, type Value } from "../../../../platform/base/table.ts";
@@ -20,7 +20,6 @@ export class SqliteLookups extends ReadingSide {
     super(file, cacheKiB, database);
   }
 
-  /** Returns the rows from the ids to their persons. `merged_into` is a distinct id. */
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.read(() => {
       const found = new Map<Value, Value[]>();

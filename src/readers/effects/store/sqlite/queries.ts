@@ -1,4 +1,4 @@
-// The queries of the reader, in a separate thread. Each answer is read in one transaction.
+// The queries of the readers, in a separate thread. Each answer is read in one transaction.
 
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
@@ -147,7 +147,7 @@ export class SqliteQueries extends ReadingSide {
     return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
   }
 
-  /** Opens the file for one call, because a file that stays open could never be replaced. */
+  /** Opens the file for one call. If the file stayed open, a rebuild could not replace it. */
   #once<Answer>(work: () => Answer): Versioned<Answer> {
     this.close();
     try {

@@ -35,7 +35,7 @@ export class SqliteReader extends SharedReader implements EffectsReader {
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** Ends the thread. Until then, the process cannot exit. */
+  /** Ends the thread. The process cannot exit before. */
   close(): Promise<void> {
     return this.#thread.close();
   }

@@ -1,5 +1,5 @@
-// Replaces a database with a rebuilt database. At any moment, one of them has the name. The caller
-// must hold the writer's lock on this name.
+// Replaces a database with a rebuilt database. At every moment, a complete database has the name.
+// The caller must hold the writer's lock for this name.
 
 import {
   closeSync,
@@ -33,8 +33,8 @@ export function removeDatabase(file: string): void {
 }
 
 /**
- * Creates an empty file with the owner and mode of the current database. Throws a StoreError if
- * this user may not set the owner, or if the file system has no hard links.
+ * Creates an empty file with the owner and the mode of the current database. Throws a StoreError if
+ * the user has no permission to set the owner, or if the file system does not support hard links.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
   rmSync(backUp(file));
@@ -58,13 +58,14 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
 }
 
 /**
- * Returns the new name of the old database. Both files must be in the same folder. Throws a
- * StoreError while another process reads either file.
+ * Replaces the database and returns the new name of the old database. Both files must be in the
+ * same folder. Throws a StoreError if another process is reading one of the files.
  */
 export function replaceDatabase({ file, rebuilt }: Replacing): string {
   for (const one of [rebuilt, file]) intoOneFile(one);
   const backup = backUp(file);
-  // If the old log reappeared after a crash, SQLite would read it as the log of the new database.
+  // The folder is synced first. Otherwise, the old write-ahead log could reappear after a crash,
+  // and SQLite would apply it to the new database.
   syncFolder(file);
   renameSync(rebuilt, file);
   syncFolder(file);
@@ -72,7 +73,7 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
   return backup;
 }
 
-/** Removes the log. Otherwise, the next database of this name would read it. */
+/** Removes the write-ahead log. Otherwise, SQLite would apply it to the next database. */
 function intoOneFile(file: string): void {
   if (!existsSync(file)) throw new StoreError(`cannot open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
@@ -115,7 +116,7 @@ function backUp(file: string): string {
   return backup;
 }
 
-/** Earlier backups are retained, because they may have the only data about old events. */
+/** Returns a new name, because an earlier backup may have the only data about old events. */
 function backupName(file: string): string {
   const inode = statSync(file).ino;
   for (let nth = 1; ; nth++) {

@@ -2,7 +2,6 @@ import { Buffer } from "node:buffer";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
-/** `constants` are additional columns with fixed values. */
 export function insertSql(
   table: Table,
   count = 1,
@@ -46,7 +45,6 @@ export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Gives an existing row the values of a newly inserted row. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));
@@ -69,7 +67,7 @@ function parameter({ types }: Table, column: string, mark: string): string {
   return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
 }
 
-/** Converts a uuid to bytes. If the text is not a uuid, the bytes match no row. */
+/** Converts a uuid to bytes. If the text is not a uuid, the result does not match any row. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }

@@ -1,5 +1,5 @@
-// The store for SQLite, with a thread each for writing, for look-ups and for readers. So look-ups
-// and HTTP requests do not wait for a commit.
+// The store for SQLite. It has one thread for writing, one for lookups and one for readers, so that
+// lookups and HTTP requests do not wait for a commit.
 
 import type {
   ActiveIdsRow,
@@ -130,7 +130,10 @@ export class SqliteStore implements EffectsStore {
     this.#trails = before;
   }
 
-  /** While a commit is written in parts, only the writer's connection sees the parts. */
+  /**
+   * Returns the thread for lookups. While a commit is written in parts, this is the writer's
+   * thread, because only its connection sees the parts.
+   */
   async #rows(): Promise<ThreadLink<RowLookups>> {
     await this.#partsWritten;
     return this.#begun === undefined ? this.#lookups : this.#thread;

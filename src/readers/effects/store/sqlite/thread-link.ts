@@ -1,4 +1,5 @@
-// Calls the methods of an object in a database thread, in order. Known errors retain their class.
+// Calls the methods of an object in a database thread in the order of the calls. Errors of known
+// classes keep their class.
 
 import { Worker } from "node:worker_threads";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -83,8 +84,8 @@ export class ThreadLink<Side> {
     worker.on("error", (error) => {
       fault = error;
     });
-    // Calls are rejected only after the thread has ended, because it may hold the writer's lock
-    // until then.
+    // The calls are rejected only after the thread has ended, because the thread may hold the
+    // writer's lock until then.
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;

@@ -17,7 +17,10 @@ import {
   upsertSql,
 } from "./statements.ts";
 
-/** Several rows share a call, because a call takes about as long as a row. */
+/**
+ * Number of rows per statement. Several rows are written together, because the overhead of a
+ * statement is as large as the cost of a row.
+ */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -29,7 +32,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /** All other methods open the database too, because a new thread may have started. */
+  /** Opens the database. All other methods open it too, because they may run in a new thread. */
   open(): void {
     this.#open();
   }
@@ -41,7 +44,10 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** If the locked file was replaced, another process may lock the new file. */
+  /**
+   * Returns true if this writer still has the lock. If the locked file was replaced, another
+   * process could lock the new file.
+   */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
@@ -204,7 +210,7 @@ export class SqliteWriter {
       `INSERT INTO rejected_totals VALUES (?, ?)
        ON CONFLICT DO UPDATE SET total = total + excluded.total RETURNING total`,
     );
-    // Counts the existing rows, because an operator may have deleted some.
+    // The statement counts the existing rows, because an operator may have deleted some.
     const oldest = this.#prepared(
       `DELETE FROM rejected WHERE project_id = ?1 AND id <= (
          SELECT id FROM rejected WHERE project_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
