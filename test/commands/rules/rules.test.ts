@@ -161,7 +161,7 @@ test("project remove erases the rules and the secret of the project, and no othe
     await runCommand(env, ["project", "add", id]);
     expect((await runCommand(env, ["rules", "apply", id, fileOf(first)])).fault).toBeUndefined();
   }
-  const removed = await runCommand(env, ["project", "remove", "gone", "--yes"]);
+  const removed = await runCommand(env, ["project", "remove", "gone", "--yes", "--no-effects"]);
   expect(removed.fault).toBeUndefined();
   expect(removed.out).toContain("rules: 1 version\n");
   expect(removed.out).toContain("its rules and the secret of their hashes: erased\n");

@@ -51,6 +51,10 @@ describe("stream backup and restore", () => {
   test("copy every message that was acknowledged before the backup", async () => {
     const { stream, env } = await streamRig(server);
     await runCommand(env, ["project", "add", "shop", "--key", "phc_shop"]);
+    const rulesFile = path.join(temporaryFolder(), "rules.yaml");
+    const rules = "rules: [{ name: no-x, match: { event: x }, drop: true }]\n";
+    writeFileSync(rulesFile, rules);
+    expect((await runCommand(env, ["rules", "apply", "shop", rulesFile])).fault).toBeUndefined();
     await stream(["set", "live", "--max-age", "2d"]);
     const connection = await connect({ servers: server.url });
     const js = jetstream(connection);
@@ -80,6 +84,7 @@ describe("stream backup and restore", () => {
     expect(back.audit).toMatchObject([
       { change: "stream restore", result: "done", stream: "KV_penstock_limits" },
       { stream: "KV_penstock_projects" },
+      { stream: "KV_penstock_rules" },
       { stream: "PENSTOCK_HISTORICAL_0" },
       { stream: "PENSTOCK_LIVE_0" },
     ]);
@@ -89,6 +94,7 @@ describe("stream backup and restore", () => {
     expect(content.filter((one) => !ledger.has(one))).toEqual([]);
     const there = { PENSTOCK_NATS_URL: url };
     expect((await runCommand(there, ["project", "list"])).out).toContain("phc_shop");
+    expect((await runCommand(there, ["rules", "show", "shop"])).out).toBe(rules);
     const shown = JSON.parse((await runCommand(there, ["stream", "show", "live", "--json"])).out);
     expect(shown).toMatchObject([{ age_max_seconds: 172_800, set_by_command: ["max_age"] }]);
   });

@@ -30,10 +30,10 @@ export const dayMs = 86_400_000;
 const saltBytes = 32;
 /** A salt is created up to an hour before its day begins, so that no event waits for it. */
 const aheadMs = 3_600_000;
-/** A salt is created at most an hour before its day, and erased 70 hours after the day's start. */
+/** Time after the start of a salt's day, at most 71 hours after the salt was created. */
 const erasedAfterMs = 70 * 3_600_000;
 /** The store removes a salt that no gateway has erased, without overwriting it. */
-const ageMaxMs = 73 * 3_600_000;
+const ageMaxMs = 72 * 3_600_000;
 const tickMs = 30_000;
 const retryMs = 1_000;
 const warningEveryMs = 60_000;

@@ -134,7 +134,8 @@ export class RulesLoader {
     const { log, onLoaded } = this.#options;
     try {
       const rules = await this.#compiled(projectId, version);
-      // A newer version may be wanted meanwhile.
+      // A newer version may be wanted meanwhile, or the project was removed.
+      if (!this.#wanted.has(projectId)) this.salts.release(projectId);
       if (this.#wanted.get(projectId) !== wanted) return;
       if (wanted.fault !== undefined)
         log.info({ project: projectId, version }, "rules: usable again");

@@ -44,6 +44,7 @@ describe("the metrics endpoint", () => {
     });
     metrics.watch({
       penstock_registry_in_doubt: () => false,
+      penstock_projects_without_current_rules: () => 0,
       penstock_projects_over_share: () => 0,
     });
     metrics.watch({ penstock_tls_certificate_expiry_seconds: () => 1_900_000_000 });
@@ -64,6 +65,8 @@ describe("the metrics endpoint", () => {
       penstock_stream_bytes: () => [{ labels, value: 8 }],
       penstock_stream_bytes_max: () => [{ labels, value: Number.POSITIVE_INFINITY }],
       penstock_streams_refused: () => 1,
+      penstock_rejected_held_bytes: () => 0,
+      penstock_rejected_stream_bytes: () => [{ labels: { partition: "0" }, value: 0 }],
       penstock_passed_inflight: () => 0,
       penstock_passed_kept_bytes: () => 0,
       penstock_otel_spans_total: () => [],

@@ -1,0 +1,28 @@
+import { jetstream } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { addProject } from "../../../src/gateway/projects/registry/commands.ts";
+import { applyRules } from "../../../src/gateway/projects/rules/versions.ts";
+import { doctorAt, expectOne, makeStreams, serverWith } from "./doctor-kit.ts";
+
+test("doctor reports rules that gateways cannot use, and shows no text of them", async () => {
+  const server = await serverWith();
+  await makeStreams(server);
+  const connection = await connect({ servers: server.url });
+  onTestFinished(() => connection.close());
+  const at = { prefix: "penstock", replicas: 1, id: "shop" };
+  await addProject(connection, at);
+  expect((await doctorAt(server)).of("rules")).toEqual([]);
+  const text = "rules: [{ name: secret-plan, drop: true }]\n";
+  await applyRules(connection, { ...at, text, author: "me@here" });
+  expect(expectOne(await doctorAt(server), "rules", "ok").found).toBe(
+    "1 project has rules that this release can use",
+  );
+  await jetstream(connection).publish("$KV.penstock_rules.shop.1", '{"format":9}');
+  const run = await doctorAt(server);
+  expect(expectOne(run, "rules", "fail").found).toContain(
+    "version 1 of the rules of project shop cannot be used: version 1 of the rules of project shop has format 9: another release of Penstock has written it",
+  );
+  expect(run.exitCode).toBe(1);
+  expect(run.out).not.toContain("secret-plan");
+});
