@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
 import { rejectedOf, untilRejected } from "../../kit/rejected.ts";
+import { answeringServer } from "../import/answering-server.ts";
 import { run, servers } from "./rejected-kit.ts";
 
 interface Shown {
@@ -172,6 +173,20 @@ describe.each(gateways)("on %s", (_, gateway) => {
       ...{ uuid, timestamp: "2026-01-02T03:04:05.000Z", person_profile: false },
       properties: { $session_id: "s-1", $lib: "posthog-node", $lib_version: "5.1.0" },
     });
+  });
+
+  test("an event that a rule of the project filters stays in quarantine", async () => {
+    const project = await rejecting([{ event: "order", properties: { n: 1 } }]);
+    const { port, bodies } = await answeringServer({ accepted: 0, filtered: 1 });
+    const run = await replayed(
+      project,
+      ...["--set", "distinct_id=u", "--url", `http://127.0.0.1:${port}`],
+    );
+    expect(run.out).toContain(
+      "1 event not stored, and still in quarantine: filtered by a rule of the project 1",
+    );
+    expect(bodies).toHaveLength(1);
+    expect(await rejectedOf(gateway, project)).toHaveLength(1);
   });
 
   test("purge removes the selected events and leaves the others", async () => {

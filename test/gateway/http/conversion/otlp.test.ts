@@ -19,7 +19,15 @@ interface Converted {
 }
 
 const report = {
-  ...{ accepted: 1, dropped: 0, filtered: 0, errors: [], errorsTotal: 0, warnings: [], warningsTotal: 0 },
+  ...{
+    accepted: 1,
+    dropped: 0,
+    filtered: 0,
+    errors: [],
+    errorsTotal: 0,
+    warnings: [],
+    warningsTotal: 0,
+  },
 };
 
 function tracesOf(contentType: string): OtlpTraces {
