@@ -34,9 +34,9 @@ import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 
 /**
- * V8 flags that inline more functions into the loops over the events of a body. A batch of 100
- * events takes 5 % less CPU. A single event takes 3 % less. Node accepts these flags neither in
- * NODE_OPTIONS nor in a worker's options.
+ * V8 flags that inline more functions into the loops over the events of a body. With them, a batch
+ * of 100 events takes 5 % less CPU. They are set at runtime, because Node accepts them neither in
+ * NODE_OPTIONS nor in the options of a worker.
  */
 const inliningFlags = [
   "--max-inlined-bytecode-size=1000",
@@ -208,7 +208,6 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Returns the addon; undefined if it is missing. Throws if the PROXY protocol needs it. */
 export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -225,7 +224,6 @@ export function connectionAddon(
   }
 }
 
-/** Logs whether posthog-js is served. Without posthog-js, the HTML snippet sends no events. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
@@ -240,10 +238,6 @@ function logScripts(files: StaticFiles | undefined, setting: string | undefined,
   }
 }
 
-/**
- * Returns the limits of connections. Reserves file descriptors for other uses. By default, an
- * address may use a quarter of the total.
- */
 function connectionLimits(config: Config): {
   connectionsMax: number;
   addressConnectionsMax: number;
@@ -256,17 +250,18 @@ function connectionLimits(config: Config): {
   };
 }
 
-/** Nice levels below the event loop. On a busy CPU, a pool thread gets a third of its share. */
+/**
+ * Number of nice levels between the pool threads and the event loop. If the CPU is busy, a pool
+ * thread then gets a third of the CPU time of the event loop.
+ */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
-/** The name of libuv's pool threads. libuv starts them with the first task. */
 const poolThread = "libuv-worker\n";
 
 /**
- * Lowers the priority of the pool threads, which scan and inflate large bodies. Otherwise, the
- * large bodies of one sender would delay the requests of all clients. Only Linux has a priority per
- * thread. On other systems, this function does nothing.
+ * Lowers the priority of the pool threads, so that large bodies of one client do not delay other
+ * clients. This works only on Linux, where each thread has its own priority.
  */
 async function lowerBackgroundThreads(): Promise<void> {
   try {

@@ -1,5 +1,6 @@
-// Reads a stream up to its last message at the start of the command. The ordered consumer leaves
-// nothing on the server, and continues after a lost connection.
+// Reads a stream up to the message that was the last when the command started. It uses an ordered
+// consumer, because this consumer leaves nothing on the server and continues after a lost
+// connection.
 
 import {
   DeliverPolicy,
@@ -35,13 +36,12 @@ export interface ReadOptions {
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
   /**
-   * Called with a range of sequences that the stream no longer has. Some messages of the range may
+   * Called with a range of sequences that are no longer in the stream. Some of these messages may
    * have been removed before they were read.
    */
   readonly lost: (from: number, to: number) => void;
 }
 
-/** Number of messages requested ahead. A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const checkEveryMs = 2_000;
@@ -66,8 +66,8 @@ export async function* messagesOf(
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // A deleted stream sends nothing, and neither does a stream whose last messages were deleted.
-    // The check detects both.
+    // The check is needed because a stream sends nothing if it was deleted, or if its last messages
+    // were deleted.
     const checking = setInterval(() => {
       check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -125,12 +125,12 @@ async function consumerOf(
   });
 }
 
-/** Checks the stream on the server. `sequence` is the last message that was read. */
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * Returns the check. It rejects if the stream was replaced, or if NATS does not respond. If no
- * message was read since the last check, it asks the server whether more messages follow.
+ * Returns a function that checks the stream. It rejects if the stream was replaced or NATS does not
+ * respond. If no message has arrived since the last check, it asks the server if there are more
+ * messages.
  */
 async function checkerOf(
   connection: NatsConnection,

@@ -59,7 +59,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Answers a request. Returns false if the path does not belong to the live page. */
+  /** Answers a request. Returns false if its path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -145,9 +145,9 @@ export class LivePage {
     }
   }
 
-  /** Sends a person as JSON, under the same conditions as events. Never rejects. */
+  /** Returns a person. The same access rules apply as for events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
-    const { showsEvents, effectsUrl, effectsHeaders } = this.#options;
+    const { showsEvents, effectsUrl, signEffects } = this.#options;
     const url = effectsUrl?.();
     if (!showsEvents)
       refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
@@ -162,7 +162,7 @@ export class LivePage {
       this.#personsAsked += 1;
       try {
         const person = await effectsPerson(
-          { url, headers: effectsHeaders },
+          { url, sign: signEffects },
           { project, distinctId },
           gone.signal,
         );
@@ -212,7 +212,6 @@ const pageFiles = [
   ...["page.js", "state.js", "effects.js", "rejected.js", "json-text.js", "text.js", "source.js"],
 ];
 
-/** Returns the files by path; the page itself is at `/`. */
 function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],

@@ -1,6 +1,6 @@
-// Determines when an event happened, from the first known of three values: its `offset`, its
-// `timestamp` minus the error of the client's clock, the time of receipt. The clock's error is
-// `sent_at` minus the time of receipt, so it includes the transmission time.
+// Determines when an event happened: from its `offset`, else its `timestamp` minus the error of the
+// client's clock, else the time of receipt. The clock's error is `sent_at` minus the time of
+// receipt.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -19,10 +19,9 @@ import {
 import { storedMsMin } from "./timestamp.ts";
 import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
-/** Maximum time into the future. A later time means that the client's clock was never set. */
+/** A time further ahead means that the client's clock was never set. */
 export const aheadMsMax = 23 * 3_600_000;
 
-/** Maximum digits that this file parses itself. `Number` parses longer numbers and fractions. */
 const plainDigitsMax = 15;
 const DIGIT_0 = 0x30;
 
@@ -86,7 +85,7 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** Parses an integer, as posthog-js sends it, without creating a string; otherwise NaN. */
+/** posthog-js sends an integer. Parses it without creating a string; NaN for other numbers. */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

@@ -1,13 +1,11 @@
 // Parses timestamps in formats other than ISO 8601 if they mean the same time to every reader.
-// Rejects a time without a date, a date without a year, and an ambiguous order of day and month
-// (`05.06.2026`). Must not use the clock or the machine's time zone.
+// Rejects an ambiguous order of day and month (`05.06.2026`). Must not use the clock or the
+// machine's time zone.
 
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
-/** Maximum characters of a timestamp, which may contain the name of a zone. */
 const charsMax = 128;
-/** Maximum bytes of a token in which each character is written as \uXXXX. */
 const tokenBytesMax = 6 * charsMax + 2;
 
 const minuteMs = 60_000;
@@ -86,12 +84,10 @@ const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] =
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** Matches a date in .NET's JSON: milliseconds since 1970, and an offset for display only. */
+/** .NET's JSON: milliseconds since 1970, and an offset for display only. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** Matches a year that is written like a year after 9999, but has only four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
-/** Numbers of integer digits of an epoch time. The first 13 digits are milliseconds. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
 /** Parses a JSON token to milliseconds since 1970; NaN if the token is not a timestamp. */
@@ -113,15 +109,12 @@ function textMs(sent: string): number {
 
 export const TimeForm = {
   Epoch: "epoch",
-  /** A date without a zone, with or without a time of day. */
   Local: "local",
-  /** A time with its zone. */
   Zoned: "zoned",
 } as const;
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /** Milliseconds since 1970; NaN if the text is not a timestamp. No zone means UTC. */
   readonly ms: number;
   readonly form: TimeForm;
 }
@@ -135,7 +128,6 @@ export function readTimeText(sent: string): TimeText {
   if (called !== undefined) return { ms: storableMs(Number(called)), form: Zoned };
   const bytes = Buffer.from(text);
   const ms = timestampMs(bytes, 0, bytes.length);
-  // After the date, this format has a letter Z or a sign only in its zone.
   if (!Number.isNaN(ms)) return { ms, form: /[z+-]/i.test(text.slice(10)) ? Zoned : Local };
   for (const form of forms) {
     const parts = form.exec(text)?.groups;
@@ -145,14 +137,12 @@ export function readTimeText(sent: string): TimeText {
   return { ms: Number.NaN, form: Local };
 }
 
-/** Removes the second statement of the zone, if the text has two. */
 function withoutZoneName(text: string): string {
   for (const [ending, replacement] of zoneEndings)
     if (ending.test(text)) return text.replace(ending, replacement);
   return text;
 }
 
-/** Converts an epoch time: 10 digits are seconds, 13 milli-, 16 micro-, and 19 nanoseconds. */
 function epochMs(number: string): number {
   if (/^-?0(?:\.0+)?$/.test(number)) return 0;
   if (zeroTimes.has(withoutExponent(number))) return year1Ms;
@@ -161,7 +151,6 @@ function epochMs(number: string): number {
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
 }
 
-/** Returns the digits of a number, which may be written with an exponent, such as 1.7953308E9. */
 function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
@@ -173,7 +162,6 @@ const zeroTimes: ReadonlySet<string> = new Set([
 ]);
 const year2Ms = -62_104_060_800_000;
 
-/** Returns whether programs write this time for an unset time: year 0 or 1, or the epoch. */
 export function isZeroTime(ms: number): boolean {
   return ms < year2Ms || ms === 0;
 }
@@ -195,8 +183,7 @@ function dateMs(parts: Parts): number {
   const month = monthOf(parts["month"] ?? "");
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
-  // If the month is too short for the day, Date continues into the next month. If the month is NaN,
-  // the date is invalid.
+  // If the month is too short for the day, Date continues into the next month.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
   if (weekday === undefined) return date.getTime();
@@ -204,14 +191,13 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/** Parses a year. NaN for 50 to 69, which mean the last century only in mail (RFC 2822, 4.3). */
+/** Years 50 to 69 mean the last century only in mail (RFC 2822, 4.3), so they are NaN. */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** Returns the month, counted from 0; NaN for an unknown name. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

@@ -1,6 +1,5 @@
-// Reads the stored records of a frame by the offsets that the addon returns. Scans all lines as one
-// batch. If the batch fails, scans line by line, so that a line that is not JSON affects no other
-// line. Any JSON object counts as a record.
+// Reads the stored records of a frame. Scans all lines as one batch. If the batch fails, scans line
+// by line, so that a line that is not JSON affects no other line.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -15,10 +14,8 @@ import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows 
 import { timestampTokenMs } from "./timestamp.ts";
 import { kinds } from "./verdict.ts";
 
-/** Number of rows of a table. Most frames have fewer lines. */
 export const frameRows = 1_024;
 
-/** Mask of line indexes. Reading pauses after a line if all these bits of its index are set. */
 const pauseMask = 63;
 export const linesToPause = pauseMask + 1;
 
@@ -35,7 +32,7 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /** Visits an invalid line: [start, end) of the frame's data, without the line feed. */
+  /** [start, end) is the line in the frame's data, without the line feed. */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
@@ -68,9 +65,8 @@ export class RecordReader {
   }
 
   /**
-   * Calls the visitor for every line that is not blank. Line numbers count blank lines. Pauses
-   * after every 64 lines. During a pause, no other frame may be begun. Throws if the scanner has no
-   * memory.
+   * Skips blank lines, but line numbers count them. Pauses after every 64 lines. During a pause, no
+   * other frame may be begun. Throws if the scanner has no memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
     this.#takeText(data);
@@ -82,7 +78,6 @@ export class RecordReader {
     if (this.#text.body.length > retainedBytesMax) this.#setText(Buffer.alloc(0));
   }
 
-  /** Converts the frame to one batch by replacing its line feeds with commas. */
   #takeText(data: Uint8Array): void {
     const { length } = data;
     this.#makeRoom(length + wrapBytes);
@@ -116,7 +111,6 @@ export class RecordReader {
     return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
   }
 
-  /** Reads lines until a line is not an item of the batch. Returns the index of that line. */
   *#readTogether(visitor: RecordVisitor): Generator<void, number> {
     const scanner = this.#scanner;
     const { table } = scanner;
@@ -137,7 +131,6 @@ export class RecordReader {
     }
   }
 
-  /** Makes the addon write the words of the rows. Returns the number of rows that have a line. */
   #readWords(
     { body, view, shift }: ScannedText,
     { ends, lines, line }: { ends: Uint32Array; lines: number; line: number },
@@ -153,12 +146,11 @@ export class RecordReader {
     return this.#readLines(body, this.#scanner.table, ends, place, record.words);
   }
 
-  /** Scans a line as a batch with one item, in place. */
   #readAlone(visitor: RecordVisitor, line: number): void {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // `beforeLines` overwrites the end of earlier lines, which are no longer needed.
+    // Overwrites the end of earlier lines, which are no longer needed.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     afterLines.copy(body, end);
@@ -184,7 +176,6 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** Reads the line of a row. Returns false if the line has more than the item. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;
@@ -214,7 +205,7 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // Reusing the same string object makes comparisons faster.
+    // Comparing the same string object is faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }
@@ -243,7 +234,6 @@ interface ItemPlace {
   readonly itemEnd: number;
 }
 
-/** Returns whether the line has only the item and white space. */
 function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): boolean {
   let { start, end } = line;
   if (itemStart < start || itemEnd > end) return false;
@@ -252,9 +242,7 @@ function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): bool
   return itemStart === start && itemEnd === end;
 }
 
-/** Maximum bytes of a relevant name, with each character escaped as \uXXXX. */
 const nameBytesMax = 6 * 16;
-/** Maximum bytes of a token that can be a project id or a kind. */
 const wordBytesMax = 6 * 64 + 2;
 
 const parts: ReadonlyMap<string, Part> = new Map(
@@ -276,13 +264,12 @@ const times: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Reads a record with members in any order and spelling. This path for records of other programs is
- * slow. It writes the same words as the addon.
+ * Reads records of other programs, with members in any order and spelling. Writes the same words as
+ * the addon.
  */
 class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));
 
-  /** Fills the record from an object. The last value of a repeated member counts. */
   fill(record: RecordView, start: number, end: number): void {
     const { words, at } = record;
     words.fill(0, at, at + Line.Words);
@@ -316,7 +303,6 @@ class MemberWords {
     this.#walk(record, { ...properties, parts: nestedParts }, () => {});
   }
 
-  /** Writes the words of the members that are parts. Calls `other` for all other members. */
   #walk(
     { body, words, at }: RecordView,
     object: { start: number; end: number; parts: ReadonlyMap<string, Part> },
@@ -342,7 +328,6 @@ class MemberWords {
   }
 }
 
-/** Returns the text of a short string; "" for any other value. */
 function shortText(record: RecordView, part: Part): string {
   const isShort = record.endOf(part) - record.startOf(part) <= wordBytesMax;
   return isString(record.type(part)) && isShort ? record.text(part) : "";

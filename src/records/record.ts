@@ -1,5 +1,5 @@
 // Writes the stored form of an event: one line of NDJSON, assembled from byte slices of the body
-// and constant text. The verdict decides what is stored.
+// and constant text.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -23,17 +23,18 @@ const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const beforeReplaced = ascii(',"replaced":{');
+const beforeSchema = ascii(',"schema":');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 /** Maximum bytes of the member `rules`, whose version has at most 16 digits. */
 const rulesBytesMax = ',"rules":'.length + 16;
 
-/** Minimum bytes of a stored item without a name: {"distinct_id":1} and a comma. */
+/** The smallest stored item is {"distinct_id":1} and a comma. */
 const storedItemBytesMin = 18;
-/** Maximum bytes of a record beyond its item: constant text, timestamps, an escaped distinct id. */
+/** The constant text, the timestamps and an escaped distinct id. */
 export const recordOverheadBytesMax = 1_024;
 
-/** Estimates the bytes of the records from the body only, so that a retry is split alike. */
+/** Depends on the body only, so that a retry is split into the same frames. */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes +
@@ -41,13 +42,10 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/**
- * Maximum bytes of a historical request that shares frames. A larger request gets its own frames,
- * by which a repeated import is recognised.
- */
+/** A larger historical request gets its own frames, by which a repeated import is recognised. */
 export const sharedHistoryBytesMax = 524_288;
 
-/** Usual bytes of constant text, project id, address, id and timestamps, minus an item's commas. */
+/** The constant text, project id, address, id and timestamps, minus an item's commas. */
 const recordOverheadBytes = 256;
 
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
@@ -58,9 +56,11 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
-  /** Returns the maximum size of the line for any client clock, so that retries are split alike. */
+  /**
+   * Returns the maximum size for any client clock, so that a retry is split into the same frames.
+   */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
-  /** Writes the record. The sink must have as much space as `measure` returned. */
+  /** The sink must have as much space as `measure` returned. */
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
@@ -106,6 +106,7 @@ export class JsonRecordWriter implements RecordWriter {
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
     if (verdict.rules !== 0) bytes += rulesBytesMax;
+    if (verdict.schema !== "") bytes += beforeSchema.length + Buffer.byteLength(verdict.schema);
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
@@ -155,13 +156,17 @@ export class JsonRecordWriter implements RecordWriter {
       if (verdict.rules !== this.#rulesVersion) this.#setRules(verdict.rules);
       at += this.#rulesMember.copy(target, at);
     }
+    if (verdict.schema !== "") {
+      at += beforeSchema.copy(target, at);
+      at += target.write(verdict.schema, at, "utf8");
+    }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;
     sink.commit(at + closingBytes, 1);
   }
 }
 
-/** Writes the timestamp. If possible, copies it, which is three times as fast. */
+/** Copies the timestamp if possible, which is three times as fast. */
 function writeMoment(
   item: ItemView,
   verdict: Verdict,

@@ -1,5 +1,5 @@
-// Checks UUIDs, and writes new UUIDs of version 7 (RFC 9562, section 5.7) into a frame. Both are on
-// the hot path. The `uuid` package would take 1.4 µs per UUID. This code takes 0.05 µs.
+// Checks UUIDs, and writes new UUIDs of version 7 (RFC 9562, section 5.7) into a frame. The `uuid`
+// package would take 1.4 µs per UUID, this code 0.05 µs.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -9,7 +9,6 @@ export const uuidBytes = 36;
 export const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 const entropyBytes = 4_000;
 
-/** Classes of a byte, as bits. 0 means a digit or a lower-case hexadecimal letter. */
 const notHex = 1;
 const upperCase = 2;
 const hexClass = new Uint8Array(256).fill(notHex);
@@ -40,7 +39,7 @@ export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
 }
 
-/** Minimum bytes of a body that is read through a view, in 27 ns per UUID instead of 65 ns. */
+/** A longer body is read through a view, in 27 ns per UUID instead of 65 ns. */
 const viewedBytesMin = 2_048;
 let viewed: Buffer | undefined;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
@@ -53,7 +52,6 @@ function viewOnce(body: Buffer): DataView {
   return lastView;
 }
 
-/** Returns whether all letters are lower case. The caller has checked the hyphens. */
 function isLowerHex(view: DataView, start: number): boolean {
   const a = view.getInt32(start);
   const b = view.getInt32(start + 4);
@@ -70,14 +68,12 @@ function isLowerHex(view: DataView, start: number): boolean {
 }
 
 const topBits = 0x8080_8080 | 0;
-// Adding such a number to a word sets the top bit of each byte that is at least the named
-// character.
+// Adding this number to a word sets the top bit of each byte that is at least the named character.
 const fromZero = 0x5050_5050;
 const fromColon = 0x4646_4646;
 const fromA = 0x1f1f_1f1f;
 const fromG = 0x1919_1919;
 
-/** Returns a word with the top bit of each byte that is a digit or a letter from a to f. */
 function lowerHexOf(word: number): number {
   const digit = (word + fromZero) & ~(word + fromColon);
   const letter = (word + fromA) & ~(word + fromG);
@@ -93,7 +89,7 @@ function classesOf(body: Buffer, start: number, end: number): number {
 const letterF = 0x66;
 const toLowerCase = 0x20;
 
-/** Returns whether a UUID is nil or max (RFC 9562, 5.9 and 5.10). Unrelated events share them. */
+/** Unrelated events share the nil and the max UUID (RFC 9562, 5.9 and 5.10). */
 export function isBlankUuid(text: Buffer, start: number): boolean {
   const first = text[start]! | toLowerCase;
   if (first !== hexDigits[0] && first !== letterF) return false;
@@ -104,10 +100,8 @@ export function isBlankUuid(text: Buffer, start: number): boolean {
   return true;
 }
 
-/** Maximum bytes of a UUID's token, with every character as \uXXXX and with quotes. */
 const escapedBytesMax = 6 * uuidBytes + 2;
 
-/** Returns the characters of a UUID whose token has escapes; undefined if it is not a UUID. */
 export function unescapedUuid(body: Buffer, start: number, end: number): Buffer | undefined {
   if (end - start > escapedBytesMax) return undefined;
   const text = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
@@ -118,11 +112,10 @@ interface UuidSourceOptions {
   readonly randomFill: (bytes: Uint8Array) => void;
 }
 
-/** Number of random digits of a UUID. One of the digits contributes only two bits. */
 const digitsPerUuid = 20;
 const entropyDigits = 2 * entropyBytes;
 
-/** Writes new UUIDs, several characters at a time through a view. Takes 45 ns instead of 72. */
+/** Writing several characters at a time through a view takes 45 ns per UUID instead of 72. */
 export class UuidSource {
   readonly #randomFill: (bytes: Uint8Array) => void;
   readonly #entropy = Buffer.alloc(entropyBytes);
@@ -131,7 +124,6 @@ export class UuidSource {
   #used = entropyDigits;
   #target: Buffer = this.#digits;
   #view = this.#unused;
-  /** The first fourteen characters of a UUID of the last used time. */
   readonly #time = viewOf(Buffer.alloc(14));
   #timeMs = Number.NaN;
 
@@ -139,7 +131,7 @@ export class UuidSource {
     this.#randomFill = randomFill;
   }
 
-  /** Writes a UUID that begins with `nowMs`, in milliseconds since the epoch. */
+  /** `nowMs` is in milliseconds since the epoch. */
   write(target: Buffer, at: number, nowMs: number): void {
     if (target !== this.#target) {
       this.#target = target;
@@ -184,7 +176,6 @@ export class UuidSource {
 }
 
 const versionDigit = "7".charCodeAt(0);
-/** Maps a random digit to the variant digit with the same two lower bits. */
 const variantDigits = new Uint8Array(256);
 for (const [value, digit] of hexDigits.entries())
   variantDigits[digit] = "89ab".charCodeAt(value & 3);

@@ -11,6 +11,8 @@ export const ruleTextCharsMax = 200;
 export const starsMax = 8;
 /** Maximum nesting of maps and lists, including the schemas. */
 export const rulesDepthMax = 32;
+/** Maximum nesting of schemas. The schema of `properties` is the first level. */
+export const schemaLevelsMax = 5;
 /** Maximum keywords and properties in one schema. */
 export const schemaMembersMax = 500;
 /** Maximum number of reported errors. */

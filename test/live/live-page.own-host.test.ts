@@ -41,7 +41,6 @@ describe("the live page", () => {
       expect(texts.at(-1)?.length).toBeGreaterThan(1_000);
       expect(await statusOf(`/page/${name}`, { Host: "evil.example:9464" })).toBe(403);
     }
-    // The page must create text nodes from event text, and fetch only these files.
     const own = String.raw`metrics"|readyz"|data:|page/page\.(?:css|js)"`;
     for (const text of texts) {
       expect(text).not.toMatch(
@@ -112,7 +111,7 @@ describe("the live page", () => {
     ]);
   });
 
-  test("rejects other origins, invalid project ids, and the 17th viewer", async () => {
+  test("rejects other origins, invalid project ids and the 17th viewer", async () => {
     expect(await statusOf("/live", { "Sec-Fetch-Site": "cross-site" })).toBe(403);
     for (const origin of ["http://evil.example", "http://127.0.0.1:1", "null"])
       expect(await statusOf("/live", { Host: "127.0.0.1:9464", Origin: origin })).toBe(403);

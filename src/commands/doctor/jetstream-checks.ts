@@ -1,12 +1,11 @@
-// Checks whether the account and the server have enough storage for the streams of the settings.
-// The storage of existing streams is already reserved.
+// Checks if the account and the server have enough storage for the streams of these settings.
+// Existing streams have already reserved their storage.
 
 import type { AccountLimits, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-checks.ts";
 
-/** The storage of one server. */
 export interface ServerRoom {
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -22,7 +21,6 @@ interface RoomQuestion {
    */
   readonly others: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
-  /** The JetStream domain of the hub. Only at a leaf node, whose bucket must be a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -31,12 +29,10 @@ interface Room {
   readonly fix: string;
   readonly bytesMax: number;
   readonly usedBytes: number;
-  /** Number of nodes with this storage. Each node stores one copy of a stream. */
   readonly nodes: number;
 }
 
 const check = checkOf("jetstream");
-/** The minimum of PENSTOCK_STREAM_BYTES_MAX. */
 const streamBytesLeast = 1_048_576;
 const enable =
   "add a `jetstream { store_dir: … }` block to nats-server's configuration, and enable it for the account";
@@ -64,7 +60,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const faults = limitFaults(question, usage.limits);
   if (faults.length > 0) return faults;
 
-  // An account with tiers counts each stream once. An account without tiers counts every replica.
+  // If the account has tiers, each stream counts once. If it has no tiers, each replica counts.
   const copiesOf = (count: number): number => (isTiered ? 1 : count);
   const copies = copiesOf(replicas);
   const reservedFor = (info: StreamInfo | undefined): number => {

@@ -1,5 +1,5 @@
-// Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
-// would create it. At a leaf, opens it only if it mirrors the hub's bucket. Shows no keys.
+// Reads the project registry like a gateway. It first checks that the bucket exists, because
+// opening the bucket would create it. The findings contain no keys.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -26,14 +26,12 @@ interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** The mirror of the hub's registry. Only at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
 const check = checkOf("registry");
 const hubCheck = checkOf("hub");
 
-/** Returns the findings about the registry. Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -89,7 +87,6 @@ const incomplete = check.fail(
 const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add a project with ${firstProject}`;
 
-/** Returns a finding for an empty bucket. The installation is new, or has lost its registry. */
 async function emptyFinding(
   connection: NatsConnection,
   { prefix }: RegistryQuestion,
@@ -109,13 +106,12 @@ async function emptyFinding(
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** Whether the id is not a project id. Then no project owns the keys in the entry. */
+  /** True if the id is not a valid project id. No project can own the keys in the entry then. */
   readonly isNobodys: boolean;
 }
 
 interface Registry {
   readonly isIncomplete: boolean;
-  /** Number of entries, including markers of deleted projects. */
   readonly entries: number;
   readonly projects: readonly Project[];
   readonly damaged: readonly DamagedEntry[];
@@ -150,7 +146,6 @@ function clashes(projects: readonly Project[]): Finding[] {
   );
 }
 
-/** Returns findings for damaged entries, with their effect on requests. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
@@ -169,16 +164,12 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   ];
 }
 
-/** The registry at a leaf node, which must be a mirror of the hub's registry. */
 interface Mirror {
   readonly hubDomain: string;
-  /** The name of the stream, which is the same at the hub and at the leaf. */
   readonly name: string;
-  /** The leaf's stream; undefined if it does not exist. */
   readonly info: StreamInfo | undefined;
 }
 
-/** Returns a finding if a gateway does not accept the mirror, or does not accept it yet. */
 function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
@@ -194,7 +185,6 @@ function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   );
 }
 
-/** Checks whether the hub of a leaf node responds. Never rejects. */
 export async function checkHub(
   connection: NatsConnection,
   mirror: Mirror,

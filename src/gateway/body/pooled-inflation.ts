@@ -1,7 +1,6 @@
-// Decompresses bodies on the thread pool, one chunk of output per step. Other bodies can run
-// between two steps. Projects take turns. In a project, the shortest body is next. Bodies without a
-// project's key take turns by address, and never use all of the pool. A body that is inflated here
-// may reach the intake after a body that arrived later.
+// Decompresses bodies on the thread pool, one chunk of output per step. Projects take turns. In a
+// project, the shortest body is next. Bodies without a project's key take turns by address, and
+// never use all of the pool.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -16,15 +15,12 @@ const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
-/** All decoders of Node have `reset`, but some type declarations omit it. */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
-  /** Whether the body contains a project's key. Also true if keys are not checked. */
   isKnown(): boolean;
-  /** Receives the first inflated bytes. They are valid only during the call. */
+  /** `bytes` are the first inflated bytes. They are valid only during the call. */
   begun(bytes: Buffer): void;
-  /** Reserves bytes of the budget. If it returns false, the inflation ends with `overloaded`. */
   hold(bytes: number): boolean;
   /** Called once, before `done` or after `cancel`, when the pool no longer reads the body. */
   left(): void;
@@ -39,7 +35,6 @@ interface InflationOptions {
 }
 
 export class PooledInflation {
-  /** Estimated bytes of the decoder's window and output. */
   readonly memoryBytes: number;
   readonly #coding: Coding;
   readonly #compressed: Buffer;
@@ -52,7 +47,7 @@ export class PooledInflation {
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
-  /** While the state is `working`, a chunk is on the pool and cannot be cancelled. */
+  /** While `working`, a chunk is on the pool and cannot be cancelled. */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
@@ -69,13 +64,12 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /** Estimated bytes that are left. Beyond the expected size, as many as were already written. */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
   }
 
-  /** Inflates a chunk, and calls `yielded` if there is more. Do not call it again before that. */
+  /** Calls `yielded` if there is more. Do not call `step` again before that. */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
     this.#state = "working";
@@ -84,7 +78,6 @@ export class PooledInflation {
     else this.#takeChunks(this.#stream);
   }
 
-  /** Cancels the inflation as soon as no chunk is on the pool. */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
     this.#isCancelled = true;
@@ -107,7 +100,7 @@ export class PooledInflation {
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /** Ends a member. Invalid data after the first member counts as padding. */
+  /** Invalid data after the first member counts as padding. */
   #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
@@ -130,7 +123,6 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /** Reads available output. No chunk is on the pool until the read begins the next chunk. */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -155,8 +147,7 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // Frees a full chunk, which no other code uses. Otherwise, a few bodies of 1 MiB would trigger
-    // the garbage collector ten times a second.
+    // Frees the chunk, because a few bodies of 1 MiB would cause ten garbage collections a second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -181,7 +172,7 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Ends the inflation. Must not be called while a chunk is on the pool. */
+  /** Must not be called while a chunk is on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -193,9 +184,8 @@ export class PooledInflation {
 
   /**
    * Frees the decoder's window. Node frees a zstd window only when the stream is garbage-collected,
-   * and does not report its size to the garbage collector. So 180 bodies used 970 MB. `reset`
-   * replaces the decoder by a decoder without a window. If an error has closed the stream, `reset`
-   * throws, and an unused allocation of the same size informs the garbage collector.
+   * so that 180 bodies used 970 MB. If an error has closed the stream, `reset` throws, and an
+   * unused allocation of the same size triggers the garbage collector.
    */
   #freeDecoder(): void {
     const stream = this.#stream;
@@ -232,7 +222,7 @@ function windowBytes(coding: Coding, compressed: Buffer): number {
 }
 
 export interface UnpackingWork extends QueuedWork {
-  /** Whether the group is a project. If not, it is an address. May change during a slot. */
+  /** May change during a slot. */
   readonly isKnown: boolean;
   readonly bytesLeft: number;
 }
@@ -241,9 +231,9 @@ export interface InflationWork extends UnpackingWork {
   readonly memoryBytes: number;
 }
 
-/** Maximum number of concurrent inflations. Two at a time are twice as fast as many. */
+/** Two at a time are twice as fast as many. */
 const slots = 2;
-/** Maximum memory of all decoders. A project, or all bodies without a key, may use half of it. */
+/** A project may use half of this memory, and so may all bodies without a key. */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
@@ -265,12 +255,11 @@ export class InflationPool {
     this.#queue.add(work);
   }
 
-  /** Counts the memory of a work item. Call this before each step. */
+  /** Call this before each step. */
   began(work: InflationWork): void {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
 
-  /** Ends a step that is not the last. Ignores removed work. */
   again(work: InflationWork): void {
     if (!this.#begun.has(work)) return;
     this.#count(work, -1);
@@ -278,7 +267,7 @@ export class InflationPool {
     this.#queue.again(work);
   }
 
-  /** Removes work in any state. The thread pool must have no chunk of it. */
+  /** The thread pool must have no chunk of the work. */
   leave(work: InflationWork): void {
     if (this.#begun.has(work)) this.#count(work, -1);
     this.#queue.leave(work);
@@ -306,7 +295,6 @@ export class InflationPool {
   }
 }
 
-/** Returns the project, or "?" for a body without a key. */
 function holderOf({ isKnown, group }: InflationWork): string {
   return isKnown ? group : "?";
 }

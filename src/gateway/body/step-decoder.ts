@@ -8,25 +8,22 @@ import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 
 export interface StepDecoder {
-  /** Estimated bytes of work that are left. */
   readonly bytesLeft: number;
   /**
-   * Decodes a piece. Returns undefined until the result or a problem is known. Do not call `step`
-   * after that. A `Buffer` is in the decoder's input. A `BodyBuffer` belongs to the caller.
+   * Returns undefined until the decoding ends. A `Buffer` is in the decoder's input. A `BodyBuffer`
+   * belongs to the caller.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
-  /** Returns the part of the result that is available for a peek. */
   begun(): Buffer;
-  /** Releases the decoder's own memory if the result is not needed. */
   free(): void;
 }
 
-/** Bytes read per step. A multiple of four, because base64 has groups of four. */
+/** A multiple of four, because base64 has groups of four. */
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
 
-/** Decodes a percent-encoded form field. A `%` without two hexadecimal digits is literal. */
+/** A `%` without two hexadecimal digits is literal. */
 export class PercentDecoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;

@@ -1,5 +1,5 @@
-// Watches the certificate and key files of the public port, which other programs renew. Uses a new
-// pair once it is complete. Never replaces a working pair by a broken pair.
+// Watches the certificate and key files of the public port, which other programs renew. Never
+// replaces a working pair by a broken pair.
 
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,16 +9,15 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
-/** Number of checks until an unusable pair is read again. The cause may be outside its files. */
 const checksBetweenTries = 60;
 
-/** Maximum length of an RSA key without a warning. Longer keys make handshakes slow. */
+/** Longer RSA keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** Milliseconds of a signature if the key cannot be read. RSA with 3,072 bits takes this. */
+/** The time of an RSA signature with 3,072 bits. Used if the key cannot be read. */
 const unmeasuredMs = 2.5;
 
-/** Returns the milliseconds of a signature with the key. It is most of a handshake's work. */
+/** A signature is most of a handshake's work. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));
@@ -39,17 +38,14 @@ interface CertificateWatchOptions {
   readonly files: CertificateFiles;
   readonly log: Log;
   readonly nowMs: () => number;
-  /** Loads the pair in the files. Throws if the pair cannot be used. */
   readonly renew: () => void;
   readonly everyMs?: number;
 }
 
 interface Certificate {
-  /** The whole text of the file: the certificate, followed by its chain. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** The length of an RSA key; undefined for any other key. */
   readonly rsaBits: number | undefined;
 }
 
@@ -62,14 +58,13 @@ export async function watchCertificate(
 }
 
 /**
- * Reads changed files once two consecutive checks found the same state. Before that, a program may
- * still write them. Follows links, because Kubernetes renews secrets by changing a link.
+ * Reads changed files once two checks found the same state, because a program may still write them.
+ * Follows links, because Kubernetes renews secrets by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   #inUse: Certificate;
   #stateSeen: string;
-  /** The state of the files when a usable pair was last read. */
   #stateSettled: string;
   #failure = "";
   #checksToNextTry = 0;
@@ -152,7 +147,6 @@ export class CertificateWatch {
   }
 }
 
-/** Reads the certificate. Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);
@@ -167,7 +161,6 @@ function readCertificate({ cert, key }: CertificateFiles): Certificate {
   };
 }
 
-/** Returns a text that changes whenever a file is written, replaced or removed. */
 async function stateOf({ cert, key }: CertificateFiles): Promise<string> {
   return (await Promise.all([cert, key].map(stateOfFile))).join(" ");
 }

@@ -16,12 +16,10 @@ import {
 } from "./uws.ts";
 
 /**
- * How processes share the port. With `alone`, no other process may have the port. With `first`, no
- * other process may have the port now, but `joining` processes may share it later.
+ * With `first`, no other process may have the port yet. Later, `joining` processes may share it.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/** The PEM files: a certificate with its chain, and its key. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -39,8 +37,8 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * `prepare` adds the filter and routes to an app. With TLS, it is called again for the new app of
-   * each renewal. `listens` gets the port's socket before any connection is accepted.
+   * `prepare` adds the filter and routes to an app, and is called again at each renewal. `listens`
+   * gets the port's socket before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -51,7 +49,6 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /** Listens, and returns the port. Port 0 means any free port. Throws an Error with the reason. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
@@ -61,13 +58,12 @@ export class Listener {
     return us_socket_local_port(this.#listening);
   }
 
-  /** Stops listening. Open connections continue. */
   stop(): void {
     if (this.#listening !== undefined) us_listen_socket_close(this.#listening);
     this.#listening = undefined;
   }
 
-  /** Uses the pair in the files for new connections. Throws if the files contain no valid pair. */
+  /** Throws if the files contain no valid pair. */
   renewCertificate(): void {
     this.#front.renew();
   }
@@ -82,7 +78,7 @@ export class Listener {
     if (sharing === "joining") return listenOn(acceptor, { host, port, isShared: true });
     const alone = listenOn(acceptor, { host, port, isShared: false });
     if (alone === undefined || sharing === "alone") return alone;
-    // The exclusive socket shows that no other process has the port. Then the port is opened again,
+    // The exclusive socket shows that no other process has the port. Then the port is opened
     // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
@@ -97,12 +93,11 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * Returns a front with a renewable certificate. uWS cannot change the certificate of an app. So one
- * app accepts connections, and passes each to the app with the newest certificate before reading
- * its first byte. Older apps keep their connections.
+ * uWS cannot change the certificate of an app. So one app accepts connections, and passes each to
+ * the app with the newest certificate.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
-  // The acceptor has no certificate, so a connection that it does not pass on fails.
+  // A connection that the acceptor does not pass on fails, because the acceptor has no certificate.
   const acceptor = SSLApp({});
   const apps: TemplatedApp[] = [];
 
@@ -135,7 +130,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/** Returns why a port cannot be opened. uWS reports no reason, so Node tries the same port. */
+/** uWS reports no reason, so Node tries the same port. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

@@ -1,15 +1,14 @@
-// Writes long answers as their clients read them, one piece per event loop iteration. So no copy
-// waits for a socket, and other requests do not wait. Until an answer is read, its bytes count as
-// bytes in flight. A client that reads too slowly is disconnected.
+// Writes long answers as their clients read them, one piece per event loop iteration. Until an
+// answer is read, its bytes count as bytes in flight. A client that reads too slowly is
+// disconnected.
 
 import type { Admission } from "../intake/admission.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /** Share of the budget above which the slowest readers are disconnected. */
 const shareOfBudget = 1 / 4;
-/** Age from which a reader may be disconnected for being the slowest. */
 const slowestAfterMs = 1_000;
-/** Age from which a reader must have read `bytesPerSecondMin` on average. */
+/** A reader of this age must have read `bytesPerSecondMin` on average. */
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
 const checkMs = 1_000;
@@ -20,7 +19,7 @@ interface LongAnswersOptions {
 }
 
 interface LongAnswerOptions extends PiecewiseOptions {
-  /** Whether other requests may use the body in memory too. If so, a slow reader is tolerated. */
+  /** Whether other requests use the body too. If so, a slow reader is tolerated. */
   readonly isShared?: boolean;
 }
 
@@ -34,7 +33,6 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
-  /** The number of readers by body. A body that is not shared is counted by its answer. */
   readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -43,12 +41,10 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /** Whether the long answers exceed their share. If so, a client will be disconnected. */
   get holdTooMuch(): boolean {
     return this.#bytes > this.#options.admission.bytesMax * shareOfBudget;
   }
 
-  /** Writes an answer like writePiecewise. Returns a function that stops the writing. */
   write(
     response: HttpResponse,
     body: Uint8Array,
@@ -113,30 +109,26 @@ export class LongAnswers {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
-      // If there is only one body, its readers are not disconnected because of its size.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
   }
 }
 
-/** Maximum bytes of an answer that is sent in one piece. */
 export const atOnceBytesMax = 16_384;
-/** Bytes passed to the socket per event loop iteration. Passing them takes about 20 µs. */
+/** Passing this number of bytes to the socket takes about 20 µs. */
 const pieceBytesMax = 65_536;
 
 interface PiecewiseOptions {
-  /** Writes the status and the headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
   readonly close: boolean;
-  /** Called when the socket has the whole answer. If `mustClose`, the caller must close. */
+  /** If `mustClose`, the caller must close the connection after the whole answer. */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Writes an answer, and returns a function to call when the client disconnects. Until then, the
- * caller must not free the body. With tryEnd, uWS copies no unsent data, but cannot close the
- * connection. So with `close`, uWS gets a length that is one byte too large. For uWS, the answer
- * then never ends, and a further request makes uWS close the connection.
+ * Returns a function to call when the client disconnects. Until then, the caller must not free the
+ * body. uWS cannot close a connection after tryEnd. So with `close`, it gets a length that is one
+ * byte too large, and a further request makes it close.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -158,7 +150,6 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /** Writes a piece. The next piece follows in the next iteration, or when the socket has space. */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);
@@ -168,7 +159,7 @@ export function writePiecewise(
     });
     if (isWhole) return finish(false);
     if (!isTaken) return false;
-    // Bytes of the previous piece may still wait until the socket has accepted an empty piece.
+    // The previous piece is complete only when the socket has accepted an empty piece.
     if (piece.length === 0) return finish(true);
     setImmediate(() => {
       if (!isStopped) writeFrom(response.getWriteOffset());

@@ -1,5 +1,5 @@
 // Writes answers: 200 texts, problem details (RFC 9457), fixed answers, CORS headers. Writes each
-// response in one cork, which results in one system call. Counts nothing.
+// response in one cork, which results in one system call.
 
 import { STATUS_CODES } from "node:http";
 import {
@@ -16,12 +16,11 @@ import type { HttpResponse } from "./uws.ts";
 export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/** Range of the random part of Retry-After in seconds. It spreads retries of rejected clients. */
+/** The random part of Retry-After, in seconds, spreads retries of rejected clients. */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * Codes whose Retry-After is 1 to 1.5 times the time for which the stream has stored nothing
- * (`AwayMs`). SDKs on phones drop all their events at the fourth failure. With a constant
- * Retry-After, any outage of four retries would lose these events.
+ * For these codes, Retry-After grows with the duration of the outage. SDKs on phones drop all their
+ * events at the fourth failure.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
@@ -29,7 +28,6 @@ const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "store_full",
   "overloaded",
 ]);
-/** Maximum seconds over which the retries after a long outage are spread. */
 const AWAY_SPREAD_MAX = 21;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
@@ -58,33 +56,29 @@ function statusLineOf(status: number): string {
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-/** How an answer was written. With `to be closed`, the caller must later close the connection. */
+/** With `to be closed`, the caller must later close the connection. */
 export type Written = "done" | "to be closed";
 
-/** The known parts of a request's destination. If the lane is known, the project is known too. */
 interface StoreNeeds {
   readonly lane: Lane | undefined;
   readonly projectId: string;
 }
 
 /**
- * Returns how long the stream has stored nothing, in milliseconds. If the lane is undefined,
- * returns how long no stream has stored anything.
+ * Returns the milliseconds for which the stream has stored nothing. Without a lane, all streams
+ * count.
  */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
-  /** The Origin header; "" if absent. CORS headers repeat its value. */
   readonly origin: string;
   readonly close: boolean;
   readonly headOnly: boolean;
-  /** Whether problems have the form of the newer protocol. */
   readonly isV1: boolean;
 }
 
 interface Preflight {
   readonly origin: string;
-  /** The headers that the browser intends to send. */
   readonly requestedHeaders: string;
   readonly allow: string;
 }
@@ -94,7 +88,7 @@ const noOptions: ReplyOptions = {
   ...{ lane: undefined, projectId: "" },
 };
 
-/** Writes the answers of the whole server, so that usual answers need no closures. */
+/** A method per answer, so that usual answers need no closures. */
 export class ReplyWriter {
   readonly #random: () => number;
   readonly #awayMs: AwayMs;
@@ -103,13 +97,12 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /** The last problem, cached with its text, because most rejections of a flood are equal. */
+  /** Cached with its text, because most rejections of a flood are equal. */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = noOptions;
   readonly #write = (): void => this.#writeCorked();
 
-  /** `random` returns a number from 0 to below 1. */
   constructor({ random, awayMs }: { random: () => number; awayMs: AwayMs }) {
     this.#random = random;
     this.#awayMs = awayMs;
@@ -130,7 +123,6 @@ export class ReplyWriter {
     });
   }
 
-  /** Answers 204 to a beacon, which a page sends as it closes. */
   nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
@@ -155,13 +147,12 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** Answers a preflight and ends the connection, because the head does not declare its end. */
+  /** Ends the connection, because the head does not declare its end. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Allows GET and POST, even if the path accepts only one of them. Then the browser sends the
-      // request, and the page can read the 405, which names the right methods.
+      // Allows GET and POST, so that the page can read the 405, which names the right method.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -241,7 +232,6 @@ export class ReplyWriter {
     return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
   }
 
-  /** Returns a random second among `spread` consecutive seconds. The first is not before `ms`. */
   #spread(ms: number, spread: number): string {
     const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
     const first = Math.min(
@@ -254,9 +244,8 @@ export class ReplyWriter {
 
 /**
  * Ends an answer without a body, and then the connection. uWS would write a length of 0, which is
- * wrong for a 204, a 304 and a HEAD. So the last header contains the line break that ends the head.
- * For uWS, the answer has not ended. A further request makes uWS close the connection. Without a
- * further request, the caller must close it.
+ * wrong for a 204, a 304 and a HEAD. So the last header contains the line break that ends the head,
+ * and the caller must later close the connection.
  */
 function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
@@ -306,7 +295,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** Returns the detail for the sender only, because `excerpt` quotes the sender's data. */
+/** `excerpt` quotes the sender's data, so the detail is for the sender only. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }
@@ -331,7 +320,6 @@ export interface FixedAnswer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
-  /** Who holds the body in memory; absent if the process always holds it. */
   readonly isHeldBy?: "its request" | "its readers";
 }
 
@@ -350,11 +338,7 @@ interface FixedAnswerOptions {
 
 export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
 
-/**
- * Writes an answer that does not depend on the store. A long answer is sent as its client reads it,
- * and then ends the connection. For a long answer, returns a function to call when the client
- * disconnects.
- */
+/** For a long answer, returns a function to call when the client disconnects. */
 export function writeFixed(
   response: HttpResponse,
   answer: FixedAnswer,
@@ -388,7 +372,6 @@ function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, ori
   response.writeStatus(statusLineOf(status));
   for (const [name, value] of headers) response.writeHeader(name, value);
   if (origin !== "") writeCorsHeaders(response, origin);
-  // Without this header, a cache could give this answer, without CORS headers, to a page of another
-  // origin.
+  // A cache could otherwise give this answer, without CORS headers, to a page of another origin.
   else response.writeHeader("Vary", "Origin");
 }

@@ -13,18 +13,12 @@ interface QueryTarget {
   isReplay: boolean;
 }
 
-/** Minimum `sent_at`: 2020-01-01 in milliseconds. A smaller number is probably in seconds. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
-/** The largest time of a Date, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** Length of the longest known name, percent-encoded. */
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
-/**
- * Stores the parameters of browser SDKs in the target. The first usable value counts. Unknown
- * parameters are not decoded, because a query may have 16 kB.
- */
+/** The first usable value counts. Unknown parameters are not decoded: a query may have 16 kB. */
 export function readQuery(query: string, target: QueryTarget): void {
   let start = 0;
   let equals = -1;
@@ -39,7 +33,6 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/** Stores a parameter. `encoded` is the value as sent. `data` stays encoded for the unpacking. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "data":
@@ -62,7 +55,6 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   }
 }
 
-/** Returns the timestamp; `before` for an empty or too small value, infinity for an invalid one. */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
@@ -71,26 +63,22 @@ function sentAtMsOf(value: string, before: number): number {
 }
 
 /**
- * Whether all parsers agree where a request ends. If not, the connection must end with the answer.
- * The following bytes would be a request for this server, but part of the body for a proxy. uWS is
- * looser than RFC 9112: it uses the first of several lengths, treats any transfer coding as
- * chunked, and ignores lines after a line without a name.
+ * Whether all parsers agree where a request ends. If not, the connection must end with the answer,
+ * because a proxy may treat the following bytes as part of the body. uWS is looser than RFC 9112:
+ * it treats any transfer coding as chunked, and ignores lines after a line without a name.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * Checks the framing headers. `bytesDeclared` is the first Content-Length; -1 if absent. With
- * `everyLine`, reads all header lines even if there is a length, because a proxy may have read the
- * head. uWS has already rejected a length that is not a number, and a length beside a transfer
- * coding.
+ * `bytesDeclared` is the first Content-Length, or -1. `everyLine` is true if a proxy may have read
+ * the head.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // Without a declared length, the bytes after the head may be a body whose length only a proxy has
-  // seen.
+  // Without a declared length, the next bytes may be a body whose length only a proxy has seen.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
   const error = framingError(request);
@@ -99,7 +87,7 @@ export function framingOf(
   return hasBody ? "certain" : "uncertain";
 }
 
-/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection, if any. */
+/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection. */
 function framingError(request: HttpRequest): string | undefined {
   let [lengths, codings, hosts] = [0, 0, 0];
   let [length, coding] = ["", ""];
@@ -123,7 +111,7 @@ function framingError(request: HttpRequest): string | undefined {
   return hosts > 1 ? "Host was sent more than once" : undefined;
 }
 
-/** The prefix of a key. Its case is irrelevant (RFC 9110, section 11.1). */
+/** The case is irrelevant (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -143,7 +131,6 @@ export function readV1Head(
   };
 }
 
-/** Returns whether a v1 body may have this Content-Encoding. It must be a single coding of HTTP. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

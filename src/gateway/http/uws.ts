@@ -1,5 +1,5 @@
-// The only importer of uWebSockets.js. To use another build of the library, change only this file
-// and package.json. Also declares functions that the library's declarations omit.
+// The only importer of uWebSockets.js. Also declares functions that the library's declarations
+// omit.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
@@ -26,14 +26,12 @@ interface ListenOptions {
   readonly isShared: boolean;
 }
 
-/** Listens on a port. Returns undefined if the port cannot be opened. */
 export function listenOn(
   app: TemplatedApp,
   { host, port, isShared }: ListenOptions,
 ): us_listen_socket | undefined {
   const options = isShared ? SHARED_PORT : EXCLUSIVE_PORT;
   let listening: us_listen_socket | undefined;
-  // `listen` calls the callback before it returns.
   (app as unknown as ListenWithHostAndOptions).listen(host, port, options, (socket) => {
     if (socket !== false) listening = socket;
   });
@@ -51,7 +49,6 @@ export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): vo
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Stops passing new connections to `app`. The app keeps its existing connections. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

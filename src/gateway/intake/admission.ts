@@ -1,10 +1,10 @@
 const smallRequestBytesMax = 262_144;
-/** Share by which small requests may exceed the budget, so that large ones cannot block them. */
+/** Small requests may exceed the budget by this share, so that large ones cannot block them. */
 const smallRoomShare = 1 / 8;
 
 /**
- * The budget of bytes in flight: bodies in memory and unacknowledged lines. If the budget is used
- * up, the gateway rejects requests immediately. There is no queue.
+ * The budget of bytes in flight: bodies in memory and unacknowledged lines. There is no queue: a
+ * request without room is rejected.
  */
 export class Admission {
   bytes = 0;
@@ -20,7 +20,6 @@ export class Admission {
     return requestBytes > smallRequestBytesMax;
   }
 
-  /** Takes bytes if the budget has them. `requestBytes` is the total of the request. */
   tryTake(bytes: number, requestBytes: number): boolean {
     if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;
@@ -32,7 +31,6 @@ export class Admission {
     return this.bytes + bytes - (this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax);
   }
 
-  /** Takes bytes unconditionally, such as the lines of an admitted body. */
   take(bytes: number): void {
     this.bytes += bytes;
   }

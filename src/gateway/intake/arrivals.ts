@@ -35,7 +35,6 @@ export class Arrivals {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Adds a body under its known or likely project and lane. `update` corrects them later. */
   arrive(
     { projectId, lane }: BodyHint,
     { bytes, deadlineMs }: Pick<Arrival, "bytes" | "deadlineMs">,
@@ -64,21 +63,19 @@ export class Arrivals {
     entry.changed = Promise.withResolvers();
   }
 
-  /** Removes a body. Called when all its lines are in frames, or when no more lines follow. */
+  /** Called when no more lines of the body follow. */
   leave(arrival: Arrival): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);
     entry.changed.resolve();
   }
 
-  /** Returns whether new history of the project must wait for an earlier body. */
   mustWait(projectId: string): boolean {
     return (
       this.#histories.has(projectId) || this.#lastUnknownBefore(this.#lastNumber + 1) !== undefined
     );
   }
 
-  /** Returns a promise for the body's turn; undefined if the body need not wait. */
   turnOf(arrival: Arrival): Promise<void> | undefined {
     const entry = arrival as Entry;
     return this.#entryBefore(entry) === undefined ? undefined : this.#wait(entry);
@@ -101,7 +98,6 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last earlier body to wait for. That body itself waits for the bodies before it. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??
@@ -111,7 +107,6 @@ export class Arrivals {
 
   #lastUnknownBefore(number: number): Entry | undefined {
     const unknown = this.#lastBefore("", number);
-    // If the last unknown body no longer blocks, earlier unknown bodies do not block either.
     return unknown === undefined || this.#unknownMsLeft(unknown) <= 0 ? undefined : unknown;
   }
 

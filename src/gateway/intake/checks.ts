@@ -40,13 +40,12 @@ export class Checks {
     this.#options = options;
   }
 
-  /** Checks whether the store accepts a body of `bytes` now. Called before the body is scanned. */
   ofStore(bytes: number): Problem | undefined {
     const code = this.#options.publisher.refusal(bytes);
     return code === undefined ? undefined : { code, detail: errorTable[code].title };
   }
 
-  /** Rejects a large body if its project is far over its quota, before the body takes a scanner. */
+  /** Rejects a large body of a project that is far over its quota, before it takes a scanner. */
   beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
     const { projectId, meter } = hint;
     if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
@@ -79,7 +78,7 @@ export class Checks {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
 
-  /** Rejects a body after its deadline, because the client's retry would store the events again. */
+  /** After the deadline, the client's retry would store the events again. */
   ofDeadline({ deadlineMs }: Exchange): Problem | undefined {
     return this.#options.monotonicMs() >= deadlineMs ? tooLate : undefined;
   }
@@ -117,14 +116,11 @@ export class RefusalHints {
     this.#clientWarnings = clientWarnings;
   }
 
-  /** Sets the exchange's SDK name, unless a warning about the request would be discarded. */
   noteLibrary({ exchange, body, table }: Work): void {
     if (this.#clientWarnings?.hasRoom) exchange.library = libraryOf(body, table);
   }
 
-  /** Adds a hint about a name that looks like a typo of the missing key or batch. */
   withHint(problem: Problem, work: Work): Problem {
-    // If the root is neither an object nor an array, the table has no further information.
     const root = work.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     this.noteLibrary(work);
@@ -142,7 +138,6 @@ const names: ReadonlyMap<string, string> = new Map([
   ["js", "posthog-js-lite"],
 ]);
 
-/** Returns the SDK's name and version from the first event; "" if the event does not state them. */
 function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;

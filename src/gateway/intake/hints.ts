@@ -14,12 +14,10 @@ import { warningBit } from "../../records/verdict.ts";
 type ValueKind = "string" | "array" | "object" | "any";
 
 interface Meant {
-  /** Other names for the member, as normalised by `plain`. */
   readonly also: readonly string[];
   readonly value: ValueKind;
 }
 
-/** The members that may be missing, with common alternative names and the type of their value. */
 const meant = {
   event: { also: ["name", "eventname", "eventtype", "action"], value: "string" },
   distinct_id: { also: ["userid", "user", "anonymousid", "uid", "id"], value: "any" },
@@ -38,7 +36,6 @@ export type MeantName = keyof typeof meant;
 
 /** Maximum bytes read and pairs of letters compared per event loop iteration. They take 0.5 ms. */
 const stepsATurnMax = 16_384;
-/** Maximum `#distance` of a similar name: two wrong letters. */
 const distanceMax = 3;
 
 const openOf: Record<ValueKind, (byte: number) => boolean> = {
@@ -51,7 +48,6 @@ const openOf: Record<ValueKind, (byte: number) => boolean> = {
 export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
-  /** Returns a member that looks like a typo of any of the names. Earlier names have precedence. */
   find(
     span: ObjectSpan,
     ...names: readonly MeantName[]
@@ -66,7 +62,6 @@ export class Typos {
     return undefined;
   }
 
-  /** Returns the text to append to a detail; "" if no member looks like a typo. */
   hint(span: ObjectSpan, ...names: readonly MeantName[]): string {
     const typo = this.find(span, ...names);
     return typo === undefined ? "" : `you sent "${typo.sent}": write "${typo.meant}"`;
@@ -116,7 +111,6 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/** Why an item is not stored. `hint` names a sent member that looks like a typo, or is "". */
 export interface Explanation {
   readonly detail: string;
   readonly hint: string;
@@ -128,7 +122,6 @@ export function textOf({ detail, hint }: Explanation): string {
 
 export const unnamed: Explanation = { detail: "", hint: "" };
 
-/** Returns why an item is not stored. `isBatch` means that the item is in a batch or an array. */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
@@ -220,7 +213,6 @@ function propertiesSpan({ body, table, row }: ItemView): ObjectSpan {
 }
 
 const charsShown = 8;
-/** Minimum length of a long key. Only half of a shorter key is shown. */
 const shortChars = 12;
 
 const keyMistakes: readonly (readonly [RegExp, string])[] = [
@@ -244,7 +236,6 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${mistake === undefined ? "" : `: ${mistake[1]}`}`;
 }
 
-/** Number of an array's items that are searched for a typo. Most items have the same names. */
 const itemsLookedAt = 4;
 
 export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
@@ -255,7 +246,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
   return "";
 }
 
-/** Returns a hint that v1 ignores the key in the body; "" if the body has no key. */
+/** v1 ignores a key in the body. Returns "" if the body has no key. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)
@@ -267,7 +258,6 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): s
   return "";
 }
 
-/** Returns the objects that may contain a key. The events of a batch are not among them. */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
   const item = (row: number): ObjectSpan =>

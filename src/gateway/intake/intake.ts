@@ -1,6 +1,6 @@
 // Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A small body is processed in one event loop iteration. A large body takes the same steps
-// in many iterations, so that other requests do not wait for it.
+// PubAcks. A large body is processed in many event loop iterations, so that other requests do not
+// wait for it.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -40,7 +40,6 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** Returns a scanner. `rows` is the size of its table. The default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -51,12 +50,9 @@ export interface IntakeOptions {
   readonly clientWarnings?: ClientWarningTaker;
   /** Takes the items that are not stored. Default: they are only counted. */
   readonly quarantine?: QuarantineTaker;
-  /** Called when a bug throws while an event is processed, once for each kind of bug. */
   readonly onBug?: (bug: unknown) => void;
   readonly monotonicMs: () => number;
-  /** Returns the CPU milliseconds of this thread. Default: `monotonicMs`. */
   readonly workMs?: () => number;
-  /** Returns a promise that is fulfilled in a later event loop iteration. */
   readonly nextTurn: () => Promise<void>;
 }
 
@@ -107,8 +103,7 @@ class RequestTaker {
   }
 
   /**
-   * Processes a small body with few events immediately. Processes any other body immediately only
-   * if the event loop iteration has time left.
+   * A small body is never deferred. Any other body is deferred if the iteration has no time left.
    */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
@@ -121,7 +116,6 @@ class RequestTaker {
     return rest;
   }
 
-  /** Processes the body, or defers it because of much work, a repair or earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -192,7 +186,6 @@ class RequestTaker {
     }
   }
 
-  /** Processes the body once it has a scanner. A historical body also waits for earlier bodies. */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
@@ -217,10 +210,7 @@ class RequestTaker {
     }
   }
 
-  /**
-   * Scans a body, repairs it if possible, and opens it. If the repaired body is not valid either,
-   * returns the problem of the first scan.
-   */
+  /** If the repaired body is not valid either, returns the problem of the first scan. */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
@@ -235,7 +225,6 @@ class RequestTaker {
     return this.#checks.open(work, statusThen);
   }
 
-  /** Returns whether the body may be written after this scan. If not, it is scanned again later. */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
     return (
@@ -296,7 +285,6 @@ class RequestTaker {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /** Marks all frames as handed over. The answer follows the outcome of the last frame. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);

@@ -45,13 +45,12 @@ export type Job = RequestFacts &
   };
 
 interface ItemTakerOptions {
-  /** Scans items in plain form, while another scanner still has the table of the body. */
+  /** Scans single items while another scanner has the table of the body. */
   readonly slowScanner: Scanner;
   /** Creates a scanner for events that rules have changed. Not needed for jobs without rules. */
   readonly createScanner?: (rows: number) => Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
-  /** Called when a bug throws while an item is processed, once for each kind of bug. */
   readonly onBug: (bug: unknown) => void;
 }
 
@@ -70,7 +69,6 @@ export class ItemTaker {
   #ruledItems: RuledItems | undefined = undefined;
   #filterCode: FilterCode = "dropped_by_rule";
   readonly #bugsReported = new Set<string>();
-  /** The row of the previous event if the client sent a uuid for it, else 0. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
@@ -158,6 +156,7 @@ export class ItemTaker {
     verdict.drop = undefined;
     verdict.error = undefined;
     verdict.rules = job.addressRules ?? 0;
+    verdict.schema = "";
     let ruling: Ruling = rules === undefined ? Ruling.None : this.#ruled.rulingOf(row);
     let item: ItemView = cursor;
     if (ruling === Ruling.None) {
@@ -173,7 +172,7 @@ export class ItemTaker {
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
     }
-    if (ruling === Ruling.Same) return item;
+    if (ruling === Ruling.Same) return this.#checkSchema(job, item);
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       refuse(verdict, "event_too_large", detail);
@@ -186,7 +185,26 @@ export class ItemTaker {
       return undefined;
     }
     verdict.rules = rules!.rules.version;
-    return isPlain(item) ? item : (this.#plainForm.of(item, verdict, job.tally) ?? item);
+    const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
+    if (changed === undefined) return item;
+    this.#ruled.checkChanged(changed);
+    return this.#checkSchema(job, changed);
+  }
+
+  /**
+   * Applies the mode of the event's schema to the errors that were found. Returns undefined if the
+   * item goes into quarantine.
+   */
+  #checkSchema(job: Job, item: ItemView): ItemView | undefined {
+    const { schema, errors } = this.#ruled;
+    if (schema === undefined) return item;
+    const isValid = errors.length === 0;
+    job.tally.checked(schema.mode, isValid ? "valid" : "invalid");
+    if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
+    if (isValid || schema.mode !== "quarantine") return item;
+    this.#filterCode = "quarantined";
+    this.#quarantine(job, { reason: "schema", detail: errors.join("; "), rule: schema.event });
+    return undefined;
   }
 
   /** Puts the current item of the body into quarantine, as the client sent it. */
@@ -219,7 +237,6 @@ export class ItemTaker {
     return item;
   }
 
-  /** Adds a warning for members that are ignored in an event of the newer protocol (v1). */
   #warnIgnored(members: string): void {
     if (members === "") return;
     const verdict = this.#verdict;
@@ -254,7 +271,6 @@ export class ItemTaker {
     this.#records.write(item, verdict, job.template, sink);
     if (verdict.uuid !== "new" && item === this.#cursor) this.#compareUuid(item);
     if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
-    // This warning is about the whole request, so only its first stored event gets it.
     if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
       verdict.warnings |= warningBit.invalid_sent_at;
     const hint =
@@ -264,18 +280,13 @@ export class ItemTaker {
     job.tally.store(index, verdict, hint);
   }
 
-  /**
-   * Warns if an event has the uuid of the previous event but a different name or distinct id. Many
-   * programs would ignore such an event as a repeated event. Comparing all events would take 5 % of
-   * a batch's time.
-   */
+  /** Compares consecutive events only, because comparing all would take 5 % of a batch's time. */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
     const { distinctIdStart, distinctIdEnd } = verdict;
     const before = this.#beforeRow;
     if (before > 0) {
       const [uuidEnd, beforeEnd] = [table[row + Row.UuidEnd]!, table[before + Row.UuidEnd]!];
-      // The last digits of most uuids differ.
       const mayBeSame = body[uuidEnd - 2] === body[beforeEnd - 2];
       if (mayBeSame && this.#isReused(row, before)) verdict.warnings |= warningBit.reused_uuid;
     }
@@ -311,7 +322,6 @@ export class ItemTaker {
     if (hasPositionIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
-  /** Whether the body is a batch. An item's plain form is always in a batch of one item. */
   #isBatch(): boolean {
     const { table } = this.#cursor;
     return (
@@ -333,7 +343,6 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
   return isTimeAdded ? SentWith.Neither : SentWith.Time;
 }
 
-/** Returns a string or plain number unchanged. Returns any other token, of any depth, as text. */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);
   const isSimple = text.startsWith('"') || /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text);

@@ -52,7 +52,6 @@ export class PendingRequest implements RequestWaiter {
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
-  /** Events that an earlier attempt of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
   #bytesUnderWay = 0;
@@ -78,16 +77,14 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Counts a new frame. `ownBytes` is the size of a frame with lines of only this request; 0 for a
-   * shared frame. These bytes count towards the project's share before the frame is stored, because
-   * a large request sends megabytes ahead.
+   * `ownBytes` is the size of a frame with lines of only this request, else 0. These bytes count
+   * towards the project's share before the frame is stored.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
     if (ownBytes > 0) this.#addUnderWay(ownBytes);
   }
 
-  /** Reverts an `expectFrame` after the publisher threw. */
   frameNotTaken(ownBytes = 0): void {
     if (ownBytes > 0) this.#addUnderWay(-ownBytes);
     this.release();
@@ -104,12 +101,11 @@ export class PendingRequest implements RequestWaiter {
     this.#firstFailure ??= code;
   }
 
-  /** Whether the request has an error. Then no more lines are written. */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Waits until at most `framesMax` frames have no outcome. Returns undefined for no wait. */
+  /** Returns undefined if the caller need not wait. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -127,8 +123,7 @@ export class PendingRequest implements RequestWaiter {
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
-      // The answer must not be more certain than the facts. Only `timeout` means that events may be
-      // stored or not, so unknown has precedence over refused.
+      // Unknown has precedence: only `timeout` means that events may be stored or not.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -156,14 +151,13 @@ export class PendingRequest implements RequestWaiter {
     this.#holdToShare();
   }
 
-  /** Fails a request in progress if its project has filled its share. */
   #holdToShare(): void {
     if (this.#isPlaced) return;
     const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
     if (full !== undefined) this.fail(full.code);
   }
 
-  /** Releases the hold of one frame or of the intake. The last release sends the answer. */
+  /** The last release sends the answer. */
   release(): void {
     this.#framesOpen--;
     if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
@@ -206,7 +200,6 @@ export class PendingRequest implements RequestWaiter {
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
-  /** Whether some events are stored and the answer can list them. */
   get #isStoredInPart(): boolean {
     return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
   }
@@ -243,8 +236,7 @@ export class PendingRequest implements RequestWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // Gives back the quota of events that are not stored, for their retry. Clients do not retry
-    // dropped events that the answer reports.
+    // Gives back the quota of events that the client will retry.
     if (this.#failure !== undefined || this.#abandoned) {
       const { dropped, filtered } = this.#tally;
       const leftOut = this.#isStoredInPart && !this.#abandoned ? dropped + filtered : 0;

@@ -1,5 +1,3 @@
-// The frames for the lines of one request: frames shared with other requests, or own frames.
-
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import type { RetryMemory } from "../../platform/base/retry-memory.ts";
@@ -11,9 +9,8 @@ import type { LoopShare } from "./loop-share.ts";
 import type { NamedBody, RequestFrames, Work } from "./work.ts";
 
 /**
- * Maximum bytes of a request's own frame. Other frames wait while it is written. Next to 19 MB
- * batches, single events took 2.3 ms with this size, and 3.4 ms with 512 KiB. With 128 KiB, they
- * were no faster.
+ * Other frames wait while an own frame is written. Next to 19 MB batches, single events took 2.3
+ * ms. With 512 KiB, they took 3.4 ms. With 128 KiB, they were no faster.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -22,9 +19,8 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * Frames with the lines of one request only. A retry must put the same events into the same frames.
- * So a frame's end must not depend on its records, because they contain the client's address and
- * timestamps.
+ * A retry must put the same events into the same frames. So a frame's end must not depend on its
+ * records, which contain the client's address and timestamps.
  */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
@@ -38,15 +34,11 @@ export abstract class OwnFrames implements RequestFrames {
 
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
-  /**
-   * Returns the frame's message id, which must be equal if the client sends the events again. ""
-   * stands for a unique id.
-   */
+  /** The id must be equal if the client sends the events again. "" stands for a unique id. */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
 
-  /** Does nothing, because an own frame is sent only after `submit`. */
   endTurn(): void {}
 
   finish(): void {
@@ -58,7 +50,6 @@ export abstract class OwnFrames implements RequestFrames {
     try {
       this.publisher.submit(frame, this.messageIdOf(frame), this.waiter(), exchange.deadlineMs);
     } catch (bug) {
-      // The request still owns the frame, and `abandon` discards it.
       pending.frameNotTaken(length);
       throw bug;
     }
@@ -74,7 +65,6 @@ export abstract class OwnFrames implements RequestFrames {
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;
   readonly #failed: RetryMemory<string>;
-  /** The id of this attempt; undefined until an event has no uuid. */
   #sendingId: string | undefined = undefined;
   #haveUuids = true;
   #firstIndex = 0;
@@ -106,16 +96,14 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Returns an id with the indexes of the first and last item, because a retry may be cut at
-   * different items. If events have no uuid, the id also names the attempt, because two equal
-   * batches may both be intended.
+   * The id has the first and last index, because a retry may be split at different items. Without
+   * uuids, the id also names the attempt, because two equal batches may both be intended.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
     return this.#haveUuids ? id : `${id}-${this.#sending()}`;
   }
 
-  /** Returns the id of this attempt, or of a failed attempt that may have stored some frames. */
   #sending(): string {
     if (this.#sendingId === undefined) {
       const { pending } = this.work;
@@ -134,7 +122,7 @@ export class BodyFrames extends OwnFrames {
   }
 }
 
-/** Bytes that are hashed per slice. This takes about 0.6 ms. */
+/** Hashing this number of bytes takes about 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
 /** Returns a hash of the lane, the project and the body without `sent_at`, which retries change. */
@@ -162,10 +150,6 @@ export class SharedFrames implements RequestFrames {
   #frame: FrameSink | undefined = undefined;
   #bytesMax = 0;
   #lines = 0;
-  /**
-   * Sequences of lines with the same `SentWith`: pairs of the first line's index and this value.
-   * Undefined while all events have uuids.
-   */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 
@@ -191,7 +175,7 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /** Removes the lines since the last hand-over. Earlier lines may belong to other requests. */
+  /** Removes only the last lines, because earlier lines may belong to other requests. */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

@@ -13,22 +13,17 @@ import {
   warningTable,
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
+import type { SchemaMode } from "../../rules/rules-file.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 import type { RequestQuarantine } from "./quarantine-port.ts";
 
-/** Maximum number of errors, and of warnings, in an answer. Others are only counted. */
 export const itemNotesMax = 20;
 
-/** Why an event has its outcome. */
 export type EventReason =
-  /** The event is stored. */
   | "none"
-  /** An earlier attempt stored the event. */
   | "duplicate"
-  /** The event may be stored or not. */
   | "timeout"
-  /** The request was rejected as a whole. */
   | "rate_limited"
   | "performance_event"
   | FilterCode
@@ -38,13 +33,17 @@ export type EventReason =
 /** Why the rules of a project keep an event from being stored. */
 export type FilterCode = "dropped_by_rule" | "quarantined";
 
-/** Receives the counts of a request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
   events(lane: Lane, reason: EventReason, count: number): void;
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void;
 }
+
+export const schemaResults = ["valid", "invalid"] as const;
+/** The result of the schema of an event. */
+export type SchemaResult = (typeof schemaResults)[number];
 
 // Most requests share this array, so it must never be written to.
 const noNotes: ItemNote[] = [];
@@ -57,7 +56,6 @@ export class Tally implements IntakeReport {
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
-  /** Warnings of stored events that the answer lists. `#drops` has the dropped items. */
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
@@ -66,6 +64,8 @@ export class Tally implements IntakeReport {
   #distinctIdsCut = 0;
   #removed = 0;
   #quarantined = 0;
+  /** Events that were checked by a schema. The key is `<mode> <result>`. */
+  #schemaResults: Map<`${SchemaMode} ${SchemaResult}`, number> | undefined = undefined;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -73,7 +73,6 @@ export class Tally implements IntakeReport {
     return false;
   }
 
-  /** Sends the answer. `_notSent` is why some events were not sent to the store. */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
@@ -90,7 +89,6 @@ export class Tally implements IntakeReport {
     return this.#storedWarnings.length < itemNotesMax;
   }
 
-  /** Counts a dropped item. `explanation` is read only if the answer lists the item. */
   drop(index: number, code: DropCode, explanation: Explanation): void {
     this.#countNotStored(code);
     this.warningsTotal++;
@@ -99,7 +97,6 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Counts an item that is removed on purpose. The answer's counts exclude the item. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -108,6 +105,13 @@ export class Tally implements IntakeReport {
   filter(_index: number, code: FilterCode): void {
     this.filtered++;
     if (code === "quarantined") this.#quarantined++;
+  }
+
+  /** Counts an event that a schema has checked. */
+  checked(mode: SchemaMode, result: SchemaResult): void {
+    this.#schemaResults ??= new Map();
+    const key = `${mode} ${result}` as const;
+    this.#schemaResults.set(key, (this.#schemaResults.get(key) ?? 0) + 1);
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
@@ -124,7 +128,6 @@ export class Tally implements IntakeReport {
     this.#notStored.set(code, (this.#notStored.get(code) ?? 0) + 1);
   }
 
-  /** Counts a stored item. `hint` names the misspelt member that caused a warning, or is "". */
   store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
@@ -145,7 +148,7 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** The warnings that the answer lists, sorted by index. Dropped items have priority. */
+  /** Sorted by index. Dropped items have priority. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
@@ -159,15 +162,16 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /**
-   * Counts the reported items. Called only if the client receives the results, because after a 503
-   * the retry is counted.
-   */
+  /** Called only if the client receives the results, because after a 503 the retry is counted. */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);
     const droppedByRule = this.filtered - this.#quarantined;
     if (droppedByRule > 0) metrics.events(lane, "dropped_by_rule", droppedByRule);
+    for (const [key, count] of this.#schemaResults ?? []) {
+      const [mode, result] = key.split(" ") as [SchemaMode, SchemaResult];
+      metrics.schemaResults(mode, result, count);
+    }
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.#notStored !== undefined)
       for (const [code, count] of this.#notStored) metrics.events(lane, code, count);
@@ -181,7 +185,6 @@ export class Tally implements IntakeReport {
   }
 }
 
-/** Returns the problem of a request whose items all have errors. It has the first error's code. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   const code = first.code as ItemErrorCode;

@@ -1,6 +1,6 @@
-// The atomic batches that were sent and not answered. A batch is sent once. If a batch is not
+// The atomic batches that were sent and not answered. A batch is sent once. If it is not
 // acknowledged, each of its frames is sent again alone, under the same message id, so that no frame
-// is stored twice. No frame is ever in a second batch.
+// is stored twice.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -11,11 +11,10 @@ import type { Frame, FrameQueue } from "./frame.ts";
 import { consequences, type PublishMetrics } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 
-/** Maximum number of frames of a batch. This is nats-server's default. */
 const framesMax = 1_000;
-/** Maximum bytes of a batch. The server writes a batch twice, and blocks the stream meanwhile. */
+/** The server writes a batch twice, and blocks the stream meanwhile. */
 const bytesMax = 1_048_576;
-/** Maximum size of a frame in a batch. A larger frame takes more time than a batch saves. */
+/** A larger frame takes more time than a batch saves. */
 const frameBytesMax = 32_768;
 
 export function fitsBatch({ length }: Frame): boolean {
@@ -25,7 +24,6 @@ export function fitsBatch({ length }: Frame): boolean {
 export class AtomicBatch {
   readonly frames: Frame[] = [];
   #bytes = 0;
-  /** Identifies the batch in its reply subject, like a frame's token. */
   token = "";
   /** Identifies the batch to JetStream. Unique among all batches. */
   id = "";
@@ -33,7 +31,6 @@ export class AtomicBatch {
   /** Whether the frames were sent again, each alone. A late answer to the batch still counts. */
   isSplit = false;
 
-  /** Whether the next frame that fits a batch may exceed this batch. */
   get isFull(): boolean {
     return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
   }
@@ -62,7 +59,6 @@ interface BatchesUnderWayOptions {
   readonly inbox: Pick<AckInbox, "replySubject">;
   readonly lateAcks: Pick<LateAcks, "remember">;
   readonly isUnderWay: (frame: Frame) => boolean;
-  /** Called when a batch is acknowledged, for each of its frames that has no outcome yet. */
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
   readonly retryAlone: (frame: Frame, pauseMs: number) => void;
   readonly flushes: {
@@ -71,7 +67,7 @@ interface BatchesUnderWayOptions {
   };
 }
 
-/** For frames that may be stored, because the link broke or an old server stored the last frame. */
+/** The frames may be stored, because the link broke or an old server stored the last frame. */
 const uncertain = { isRefused: false, pauseMs: 0 };
 const firstSend = 1;
 
@@ -83,7 +79,7 @@ export class BatchesUnderWay {
     this.#options = options;
   }
 
-  /** Sends the batch under `token`, which must differ from the token of every frame and batch. */
+  /** `token` must differ from the token of every frame and batch. */
   send(batch: AtomicBatch, token: string): void {
     const { link, processId, inbox, ackTimeoutMs, monotonicMs, log } = this.#options;
     const { frames } = batch;
@@ -105,7 +101,6 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Handles a reply. Returns false if no batch has the token. */
   handleReply(token: string, message: Msg): boolean {
     const batch = this.#batches.get(token);
     if (batch === undefined) return false;
@@ -120,7 +115,6 @@ export class BatchesUnderWay {
     return true;
   }
 
-  /** Splits batches without a timely answer. Removes batches whose frames all have an outcome. */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
       if (monotonicMs >= batch.retryMonotonicMs) this.#unanswered(batch, "timeout");
@@ -131,7 +125,7 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Splits all batches after a reconnect. Answers that were sent while disconnected are lost. */
+  /** Answers that were sent while disconnected are lost. */
   splitAll(): void {
     for (const batch of this.#batches.values()) this.#unanswered(batch, "disconnected");
   }
@@ -209,9 +203,8 @@ function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
 }
 
 /**
- * Updates the stream's sequence before the frames are acknowledged, because frames that are sent
- * from now on get higher sequences. If the sequence decreased, the frames' acknowledgements show
- * this.
+ * Called before the frames are acknowledged, because frames that are sent from now on get higher
+ * sequences.
  */
 function noteSequence(batch: AtomicBatch, ack: PubAck): void {
   const { stream, frames } = batch;

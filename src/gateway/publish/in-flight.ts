@@ -1,7 +1,6 @@
-// The frames that were sent and have no outcome yet. Retries them under the same message id until
-// they are acknowledged, for at most `frameMsMax`, even after the waiters' deadlines: the retry of a
-// client that received `timeout` joins the frame in flight. A frame is `refused` only if every send
-// was refused.
+// The frames that were sent and have no outcome yet. Retries them under the same message id for at
+// most `frameMsMax`, even after the waiters' deadlines, so that the retry of a client can join a
+// frame in flight. A frame is `refused` only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -27,17 +26,12 @@ export interface InFlightOptions {
   readonly metrics: PublishMetrics;
   readonly log: Log;
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /** Called when some waiters' deadlines are past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
-  /** Called when JetStream reports a full stream or server. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
-/**
- * Maximum milliseconds from the first send of a frame to its outcome. Less than the duplicate window
- * of the streams: JetStream would store a later retry a second time.
- */
+/** Must be less than the duplicate window: JetStream would store a later retry a second time. */
 export const frameMsMax = 100_000;
 
 export class InFlight {
@@ -52,7 +46,6 @@ export class InFlight {
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
   readonly #batches: BatchesUnderWay;
-  /** The frames by token, in the order of their first sends. Retries have the same order. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
   #isHolding = true;
@@ -95,7 +88,7 @@ export class InFlight {
     return this.#frames.size;
   }
 
-  /** Publishes a frame for the first time. Must be called only while connected. */
+  /** Must be called only while connected. */
   send(frame: Frame, monotonicMs: number): void {
     this.#begin(frame, monotonicMs);
     this.#attempt(frame, monotonicMs);
@@ -106,7 +99,7 @@ export class InFlight {
     this.#batches.send(batch, this.#nextToken());
   }
 
-  /** Publishes a frame of a split batch again, alone. Must be called only while connected. */
+  /** Publishes a frame of a split batch again. Must be called only while connected. */
   retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
       this.#expire(frame, monotonicMs);
@@ -144,7 +137,6 @@ export class InFlight {
     }
   }
 
-  /** Ends every frame now, as at its deadline. */
   abandon(): void {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
@@ -178,7 +170,6 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Queues a frame of a split batch until the window, which counts no batches, has room. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -191,8 +182,7 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // After a reconnect, the limit of this server is smaller than the limit of the previous
-      // server.
+      // After a reconnect, this server has a smaller limit than the previous server.
       this.#log.error({ bytes: frame.length, bytesMax }, "frame too large for this nats-server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
@@ -244,8 +234,7 @@ export class InFlight {
     const { stream } = frame.queue;
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
-    // Only a new message shows that the stream stores events. Even a leader without a majority
-    // recognizes messages that another request had stored.
+    // Even a leader without a majority recognizes duplicates, so only a new message counts.
     if (outcome === "stored") noteStored(stream, monotonicMs);
     // If the caller set the id, another request may have stored an equal frame before this frame.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
@@ -269,8 +258,7 @@ export class InFlight {
 
   /**
    * Called if a new message got a sequence that is not above an acknowledged sequence. The earlier
-   * message is then lost. The new message may not be stored either, because the disk may be full,
-   * or another stream may have replaced this stream.
+   * message is then lost. The disk may be full, or another stream may have replaced this stream.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -294,7 +282,6 @@ export class InFlight {
     this.#finish(frame, outcomeOf(frame, ack), undefined);
   }
 
-  /** Checks whether the original of a duplicate still exists. If not, the frame is sent as new. */
   async #checkOriginal(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
     const { token, messageId } = frame;
@@ -311,14 +298,12 @@ export class InFlight {
       );
       return;
     }
-    // Meanwhile, the frame has expired or got another answer.
     if (this.#frames.get(token) !== frame) return;
     if (stream.refusal !== undefined) this.#finish(frame, "unknown", stream.refusal.code);
     else if (isStored) this.#finishAcked(frame, ack, this.#monotonicMs());
     else this.#sendAsNew(frame, sequence);
   }
 
-  /** Sends the frame under a new message id, derived from the missing original. */
   #sendAsNew(frame: Frame, originalSequence: number): void {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
@@ -337,7 +322,6 @@ export class InFlight {
     this.#pause(frame, 0);
   }
 
-  /** Notifies the waiters whose deadline is past. A frame without waiters may end. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
     noteAway(frame.queue.stream, frame.firstSentMonotonicMs);
@@ -352,7 +336,7 @@ export class InFlight {
     this.#finish(frame, outcome, codeUnacked(outcome));
   }
 
-  /** Marks the stream as silent if it could have answered since the frame's first send. */
+  /** A stream counts as silent only if it could have answered since the frame's first send. */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
     const monotonicMs = this.#monotonicMs();

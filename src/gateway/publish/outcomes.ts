@@ -1,5 +1,5 @@
-// Decides from the answers to a frame's sends whether and when the frame is sent again. Also
-// decides the outcome of the frame.
+// Decides from the answers to a frame's sends whether and when the frame is sent again, and its
+// outcome.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -8,11 +8,9 @@ import type { NoPubAck, PubAck } from "./pub-ack.ts";
 
 interface Consequence {
   readonly cause: AckFailureCause;
-  /** Whether the answered send certainly stored nothing. */
   readonly isRefused: boolean;
-  /** The code for the waiters of a frame that was sent alone; absent if the frame is retried. */
   readonly code?: ErrorCode;
-  /** Milliseconds before the retry; Infinity while the actual answer may still arrive. */
+  /** Infinity while the actual answer may still arrive. */
   readonly pauseMs: number;
 }
 
@@ -22,8 +20,7 @@ const refusedPauseMs = 100;
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
-  // A stream without space for a whole batch may have space for some of its frames. So after these
-  // answers to a batch, its frames are sent again immediately, and each frame gets its own answer.
+  // A batch may not fit where some of its frames do, so each frame is sent again immediately.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
@@ -42,12 +39,11 @@ export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "store
   return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
 }
 
-/** Returns `refused` if the frame is certainly not stored, else `unknown`. */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";
 }
 
-/** Why a send was not acknowledged. A closed list, because a cause is a metrics label. */
+/** A closed list, because a cause is a metrics label. */
 export const ackFailureCauses = [
   "timeout",
   "disconnected",
@@ -61,18 +57,15 @@ export const ackFailureCauses = [
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
-/** The outcomes of a batch. `parted`: it was split, and each frame is sent again alone. */
+/** `parted`: the batch was split, and each frame is sent again alone. */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 
 export interface PublishMetrics {
-  /** Counts a frame at its first send. `bytes` is the size of its payload. */
   frameSent(lane: Lane, events: number, bytes: number): void;
-  /** Counts an acknowledgement, `seconds` after the frame's first send. */
   frameAcked(lane: Lane, seconds: number): void;
   frameRetried(): void;
   batchEnded(outcome: BatchOutcome, frames: number): void;
   ackFailed(cause: AckFailureCause): void;
-  /** Counts an acknowledged frame that the stream already had. */
   duplicateFrame(lane: Lane, events: number): void;
 }

@@ -1,19 +1,18 @@
-// Interprets JetStream's reply to a frame. A client with publish permission could subscribe to a
-// frame's subject and reply too, so only a reply from the frame's stream counts.
+// Interprets JetStream's reply to a frame. A client with publish permission could reply too, so
+// only a reply from the frame's stream counts.
 
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, batchRefusedCodes, noRoomCodes } from "../../platform/nats/api.ts";
 
 interface StreamMeant {
   readonly name: string;
-  /** The JetStream domain of the stream; "" for no domain, undefined if the domain is unknown. */
+  /** "" if the stream has no JetStream domain, undefined if the domain is unknown. */
   readonly domain: string | undefined;
 }
 
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
-  /** Whether the stream had the frame before this send. */
   readonly duplicate?: boolean;
   readonly domain?: string;
   /** The id of the stored atomic batch. `seq` is its last sequence, `count` its size. */
@@ -45,10 +44,7 @@ export type NoPubAck =
 
 const noRespondersStatus = 503;
 
-/**
- * Meanings of JetStream's error codes for a publish or the commit of a batch. Any other code counts
- * as `failed`, because the frame may be stored.
- */
+/** Any other error code counts as `failed`, because the frame may be stored. */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
   ...batchRefusedCodes.map((code): [number, NoPubAck] => [code, "batch_refused"]),
@@ -71,7 +67,7 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
 ]);
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/** Returns the acknowledgement, or why the reply is not an acknowledgement. Never throws. */
+/** Never throws. */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
@@ -89,10 +85,7 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
-/**
- * Returns whether the reply is from another domain. A leaf node and its hub may each have a stream
- * of the same name, and both receive the frame.
- */
+/** A leaf node and its hub may each have a stream of the same name, and both receive the frame. */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
   return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;
 }
@@ -104,7 +97,7 @@ function isPubAck(reply: unknown): reply is PubAck {
 
 function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  // An error without a code comes from Raft. The proposal was not accepted, for example because the
+  // An error without a code comes from Raft: the proposal was not accepted, for example because the
   // server no longer leads the stream.
   if (code === undefined || code === 0)
     return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";

@@ -1,6 +1,5 @@
 // Group commit. Lines are appended to the open frame of their queue. Frames are sent at the end of
-// the event loop iteration. If the windows are full, frames are sent when an acknowledgement frees
-// a slot. A request needs no timer, closure or promise.
+// the event loop iteration, or when an acknowledgement frees a slot of the window.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -44,23 +43,19 @@ interface PublisherOptions {
     readonly batchesFrom?: number | undefined;
   };
   readonly monotonicMs: () => number;
-  /** Prefix of message ids: random, unique to this process, at least 12 characters. */
+  /** Random, unique to this process, at least 12 characters. */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Returns an id of the event in a record. All sends of the event have the same id. */
+  /** Returns an id that is equal for all sends of an event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
-  /** The states that the stream watch shares. Default: new states. */
   readonly streams?: StreamStates;
 }
 
-/** Interval between checks of the deadlines, while a queue is busy. */
 const tickMs = 25;
-/** Time without sends to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
 
-/** The outcome for waiters whose frame was not sent by their deadline. */
 const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
@@ -81,7 +76,7 @@ export class GroupPublisher implements Publisher {
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
   #drained: (() => void) | undefined;
-  // The callback of a tick, created once so that a tick creates no closure.
+  // Created once, so that a tick creates no closure.
   readonly #tickNow = (): void => this.#tick();
 
   constructor(options: PublisherOptions) {
@@ -124,7 +119,6 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /** Maximum payload that the server accepts. A stream may accept less. */
   get recordBytesMax(): number {
     return this.#link.messageBytesMax - headerBytesMax;
   }
@@ -154,10 +148,6 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  /**
-   * Returns how long the project's stream has been unavailable, in milliseconds. If `lane` is
-   * undefined, returns how long the whole store has been unavailable.
-   */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
     return lane === undefined
@@ -190,7 +180,7 @@ export class GroupPublisher implements Publisher {
     return queue.open;
   }
 
-  /** Opens another frame. Lines without a waiter move to it, so that a request has one outcome. */
+  /** Lines without a waiter move to the new frame, so that a request has one outcome. */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
     const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));
@@ -243,7 +233,6 @@ export class GroupPublisher implements Publisher {
     this.#addWaiter(frame, waiter, deadlineMs);
   }
 
-  /** Moves the lines to smaller memory if they fit. Counts unused bytes against the budget. */
   #fit(frame: Frame): void {
     const { length } = frame;
     if (this.#memory.ownBytesFor(length) < frame.memory.length)

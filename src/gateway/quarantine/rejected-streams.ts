@@ -8,11 +8,12 @@ import { ledStreamInfo, managerOf } from "../../platform/nats/api.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import {
   brokenPromises,
+  changedLimits,
   type RejectedSettings,
-  raisedLimits,
   rejectedConfigs,
   type WantedConfig,
 } from "../streams/desired.ts";
+import { readOwnLimits } from "../streams/own-limits.ts";
 
 interface RejectedStreamsOptions {
   readonly link: Pick<NatsLink, "connection" | "connected" | "onChange">;
@@ -91,7 +92,7 @@ export class RejectedStreams {
   }
 
   async #ensure(manager: JetStreamManager, wanted: WantedConfig): Promise<StreamInfo> {
-    const { log } = this.#options;
+    const { log, settings } = this.#options;
     const existing = await ledStreamInfo(manager, wanted.name);
     if (existing === undefined) {
       const created = await manager.streams.add(wanted);
@@ -100,10 +101,15 @@ export class RejectedStreams {
     }
     const broken = brokenPromises(wanted, existing.config, noMessageBytes);
     if (broken.length > 0) throw new Error(broken.join("; "));
-    const raised = raisedLimits(wanted, existing.config);
-    if (Object.keys(raised).length === 0) return existing;
-    const updated = await manager.streams.update(wanted.name, { ...existing.config, ...raised });
-    log.warn({ stream: wanted.name, raised }, "stream limits raised to the settings");
+    const limitsOf = { prefix: settings.subjectPrefix, stream: wanted.name };
+    const own = await readOwnLimits(manager, limitsOf);
+    const changed = changedLimits(wanted, existing.config, own);
+    if (Object.keys(changed).length === 0) return existing;
+    const updated = await manager.streams.update(wanted.name, changed);
+    log.warn(
+      { stream: wanted.name, changed, own },
+      "stream limits raised to the settings, or set to those of `penstock stream set`",
+    );
     return updated;
   }
 }

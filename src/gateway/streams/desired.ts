@@ -12,6 +12,7 @@ import {
   streamSubject,
 } from "../../platform/nats/names.ts";
 import { storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
+import type { OwnLimits } from "./own-limits.ts";
 
 export interface StreamSettings {
   readonly subjectPrefix: string;
@@ -21,17 +22,14 @@ export interface StreamSettings {
   readonly liveAgeMax: number;
   readonly historicalAgeMax: number;
   readonly frameBytesMax: number;
-  /** Whether the streams should accept atomic batches, if nats-server supports them. */
   readonly atomicBatches: boolean;
-  /** The JetStream domain of the hub that mirrors the streams. Set only for a leaf node. */
   readonly hubDomain?: string | undefined;
 }
 
 const duplicateWindowMs = 120_000;
-/** Minimum `max_age`, unless the settings have less, so that readers have time. */
+/** Readers need this time. An existing stream must not have a smaller `max_age`. */
 const readableMs = 3_600_000;
 
-/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
@@ -91,9 +89,8 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns the change that lets a stream accept atomic batches; empty if not needed. A stream with
- * sources, such as a stream of a hub, does not need the change, because no frames are published to
- * it. `version` is the version of nats-server.
+ * Returns an empty change if none is needed. A stream with sources needs none, because no frames
+ * are published to it.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -112,8 +109,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must reject new messages. With a limit on messages in addition to the limit on
-    // bytes, it could acknowledge a message that it did not store (nats-server issue 4771).
+    // A full stream must reject new messages. With a limit on messages too, it could acknowledge a
+    // message that it did not store (nats-server issue 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -125,7 +122,7 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 
 /**
  * Returns the settings because of which a stream may lose acknowledged messages. The check is
- * complete for nats-server 2.10 to 2.15. A mirror has no subjects.
+ * complete for nats-server 2.10 to 2.15.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -160,7 +157,6 @@ export function brokenPromises(
   return broken;
 }
 
-/** Describes the limits that are too low. `ensure` raises them at the next start. */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {
@@ -170,7 +166,6 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`its duplicate window is ${seconds} s, not ${due} s`);
   }
-  // An operator may choose a shorter max_age to free space, but must leave readers enough time.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
     lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
@@ -183,11 +178,6 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-function limitsOfSettings(config: StreamConfig): (typeof limits)[number][] {
-  const own: readonly string[] = ownLimitsOf(config);
-  return limits.filter((limit) => !own.includes(limit));
-}
-
 /** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
@@ -195,38 +185,30 @@ function sizeOf(limit: (typeof limits)[number], value: number): number {
     : value;
 }
 
-/** The limits that `penstock stream set` can take over from the settings. */
-export type OwnLimit = "max_age" | "max_bytes";
-
-const ownMark = "penstock-limits";
-
-/** Returns the limits of a stream that the operator has set, and that the settings do not change. */
-export function ownLimitsOf({ metadata }: Pick<StreamConfig, "metadata">): readonly OwnLimit[] {
-  const marked = (metadata?.[ownMark] ?? "").split(",");
-  return (["max_age", "max_bytes"] as const).filter((limit) => marked.includes(limit));
-}
-
-/** Returns the metadata of a stream with these limits of its own. */
-export function metadataWith(
-  { metadata }: Pick<StreamConfig, "metadata">,
-  own: readonly OwnLimit[],
-): Record<string, string> {
-  const { [ownMark]: _, ...rest } = metadata ?? {};
-  return own.length === 0 ? rest : { ...rest, [ownMark]: own.join(",") };
-}
-
-/** Returns the limits that are below the settings, with the settings' values. */
-export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
-  const raised: Partial<StreamConfig> = {};
-  for (const limit of limitsOfSettings(config)) {
-    if (sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit])) raised[limit] = wanted[limit];
+/**
+ * Returns the limits to change: those that differ from the stream's own limits, and those that are
+ * below the settings.
+ */
+export function changedLimits(
+  wanted: WantedConfig,
+  config: StreamConfig,
+  own: OwnLimits,
+): Partial<StreamConfig> {
+  const changed: Partial<StreamConfig> = { ...own };
+  for (const limit of limits) {
+    const isOwn = limit in own;
+    const isLower = sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit]);
+    if (!isOwn && isLower) changed[limit] = wanted[limit];
+    else if (changed[limit] === config[limit]) delete changed[limit];
   }
-  return raised;
+  return changed;
 }
 
 /** Describes the limits that are above the settings. They stay unchanged. */
-export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
-  return limitsOfSettings(config)
-    .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))
+export function keptLimits(wanted: WantedConfig, config: StreamConfig, own: OwnLimits): string[] {
+  return limits
+    .filter(
+      (limit) => !(limit in own) && sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]),
+    )
     .map((limit) => `${limit} ${config[limit]} (settings: ${wanted[limit]})`);
 }

@@ -8,9 +8,7 @@ import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
-  /** The state at the last contact since the start of the hub; absent if there was no contact. */
   readonly heard?: {
-    /** Number of messages that the hub lacked at the last contact. */
     readonly messagesBehind: number;
     readonly silentMs: number;
   };
@@ -18,7 +16,7 @@ export interface GatheredStream {
 
 const apiTimeoutMs = 5_000;
 
-/** Adds each leaf as a source of each stream. Existing sources stay. The streams must exist. */
+/** Existing sources stay. The streams must exist. */
 export async function gatherFrom(
   connection: NatsConnection,
   { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },

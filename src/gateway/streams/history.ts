@@ -32,15 +32,13 @@ export interface Before {
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
-/** Number of consecutive low readings that count as a loss. A new leader may lag. */
 const lowReadingsMin = 3;
-/** Time for which a loss makes the gateway unready. Lost events do not return. */
 const unreadyMs = 60_000;
 
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** The sequence before the first message. No event up to this sequence was acknowledged. */
+  /** No event up to this sequence was acknowledged. */
   #begin = 0;
   #known = 0;
   #lowReadings = 0;
@@ -53,19 +51,16 @@ export class StreamHistory {
     this.#options = options;
   }
 
-  /** Forgets the leaders, because the server may have been restarted. */
   interrupted(): void {
     this.#wholeUnder = undefined;
     this.#brokenUnder = undefined;
   }
 
-  /** Returns the reported loss for /readyz, for a minute after it was detected. */
   problems(): string[] {
     const { text, untilMonotonicMs } = this.#reported;
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /** Evaluates a report. `before` is the known state when the report was requested. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
     // A later acknowledgement has shown that the stream went back. The answer may be older.
@@ -99,11 +94,8 @@ export class StreamHistory {
     const lastSequence = info.state.last_seq;
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
-    // If the stream has reached the acknowledged sequence, the acknowledgement may be from a
-    // recreated stream. Then only the previous reading is certainly from the old stream.
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
     const from = wentBack?.from ?? acknowledged;
-    // A stream that never had an event has lost no events.
     const hadEvents = from > this.#begin;
     this.#created = created;
     this.#begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
@@ -117,8 +109,7 @@ export class StreamHistory {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
     if (hadEvents) this.#report("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
-    // An acknowledgement that has arrived since the request may be from the new stream, so it
-    // stays.
+    // A later acknowledgement may be from the new stream, so it stays.
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
@@ -146,13 +137,11 @@ export class StreamHistory {
   }
 }
 
-/** A leader's report on the stream, compared with the known state. */
 interface Reading {
   readonly lastSequence: number;
   readonly leader: string;
   readonly before: Before;
   readonly isNew: boolean;
-  /** The highest sequence that the stream's previous state had acknowledged. */
   readonly from: number;
   readonly hadEvents: boolean;
 }

@@ -33,13 +33,11 @@ interface WatchedStreamOptions {
   readonly labels: StreamSize["labels"];
   readonly state: StreamState;
   readonly manager: () => Promise<JetStreamManager>;
-  /** Whether the publisher may use atomic batches, if the stream accepts them. */
   readonly atomicBatches: boolean;
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** Age of the last query from which a sent frame triggers another query. */
   readonly askEveryMs: number;
 }
 
@@ -47,7 +45,6 @@ interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
-/** Time for which a stream may be missing, because a process may be about to create it. */
 const missingMsMax = 1_000;
 const repeatsSequences =
   "it assigned sequences twice without a restart of its server; nats-server 2.10 does this on a full disk, and then stores nothing: " +
@@ -59,17 +56,13 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
-  /** The size; undefined while the stream is missing, and before its first report. */
   size: StreamSize | undefined;
   #problems: readonly string[] = [];
-  /** Why the last query failed; undefined if it was answered. */
   unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
-  /** Whether the last query found no answer, no leader, or no majority. */
   isStuck = false;
   #asking: Promise<void> | undefined;
 
-  /** Sets `state.ask` and `state.askMonotonicMs`. The publisher uses them to trigger queries. */
   constructor(options: WatchedStreamOptions) {
     const { state, monotonicMs } = options;
     this.#options = options;
@@ -89,7 +82,6 @@ export class WatchedStream {
     return (this.state.refusal ?? this.state.silence) !== undefined;
   }
 
-  /** Records that NATS refused a publish to the subject. */
   denied(subject: string, { reason, fix }: Pick<NatsRefusedError, "reason" | "fix">): void {
     const [own = ""] = this.#options.wanted.subjects;
     if (subject.startsWith(own.replace("*", "")))
@@ -104,13 +96,11 @@ export class WatchedStream {
     return [`stream ${this.name} does not answer: ${this.unanswered}`, ...this.#history.problems()];
   }
 
-  /** Records that the connection was lost, because the server may have been restarted. */
   interrupted(): void {
     this.#silence.forget();
     this.#history.interrupted();
   }
 
-  /** Queries the stream, or waits for a query in progress. Never rejects. */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
@@ -245,12 +235,11 @@ interface StreamRoomOptions {
 
 interface Fill {
   readonly bytes: number;
-  /** Maximum size of the stream; Infinity if there is no limit. */
   readonly bytesMax: number;
   readonly messageBytes: number;
 }
 
-/** Part of a full stream that must become free before the stream accepts events again. */
+/** A full stream accepts events again once this part is free. */
 const freePart = 1 / 64;
 
 const streamIsFull =
@@ -269,7 +258,6 @@ class StreamRoom {
     this.#options = options;
   }
 
-  /** Logs once when the stream becomes full, and once when it has space again. */
   read(fill: Fill): string[] {
     const { bytes, bytesMax, messageBytes } = fill;
     const isFull = bytes + messageBytes > bytesMax;
@@ -305,14 +293,11 @@ interface StreamSilenceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Time after the last unanswered frame for which a stream counts as silent. */
 const silentMsMax = 10_000;
-/** Time without contact after which a member counts as lost. */
 const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /** The leader when the silence was logged; "" without a cluster, undefined if not logged. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {
@@ -326,11 +311,9 @@ class StreamSilence {
   read(info: StreamInfo, askedMonotonicMs: number): string[] {
     const { state, log, monotonicMs } = this.#options;
     const leader = info.cluster?.leader ?? "";
-    // If another server leads now, it may acknowledge, so the stream is tried again.
     if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
     const now = monotonicMs();
-    // Only the answer to a later request proves the silence. The answer to an earlier request may
-    // precede an acknowledgement that has arrived too.
+    // The answer to an earlier request may precede an acknowledgement that has arrived too.
     const isSilent =
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
@@ -338,8 +321,7 @@ class StreamSilence {
     const problem =
       state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
     const detail = `S${problem.slice(1)}`;
-    // The silence is logged once. The rejection continues until an acknowledgement ends the
-    // silence.
+    // The silence is logged once, but requests are rejected until an acknowledgement arrives.
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
@@ -352,7 +334,6 @@ class StreamSilence {
     return isSilent ? [problem] : [];
   }
 
-  /** Forgets the silence after a restart, or under another leader. */
   forget(): void {
     const { state } = this.#options;
     this.#loggedUnder = undefined;
@@ -362,7 +343,6 @@ class StreamSilence {
   }
 }
 
-/** Returns whether the leader and the members that answer the leader are a majority. */
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
   // A member that the leader has never reached is reported as active 0 ns ago.

@@ -1,6 +1,6 @@
 // Answers a forwarded request with the first available answer: a fresh cached answer, the
-// upstream's answer, an older cached answer, or 503. Flags are always requested from the upstream.
-// Their cached answer is used only while the upstream is away.
+// upstream's answer, an older cached answer, or 503. Flags are always requested from the upstream,
+// and their cached answer is used only while it is away.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -34,7 +34,6 @@ interface Asking {
   /** Must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** Whether there is space for another shared answer, in addition to answers for slow readers. */
   readonly hasRoom: boolean;
 }
 
@@ -53,22 +52,16 @@ const unavailable: Problem = {
   code: "upstream_unavailable",
   detail: "The upstream for this request does not answer; events are still stored",
 };
-/** Matches query parameters that may differ between requests with the same question. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
-/** Names of headers that change the meaning of the body, or the answer. */
 const askedIn = ["accept-encoding", "content-type", "content-encoding"];
-/** Matches the query parameters that are forwarded for scripts and configuration. */
 const ofShared = /^(?:v|ver|token)=/;
 type SharedKind = Extract<PassedKind, "static" | "config">;
 
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** One cache per kind of resource, so that a flood of one kind does not affect the other. */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
-  /** Cached answers for flags. Each answer is for one person. */
   readonly #flags: AnswerCache;
-  /** Requests for shared resources that are in progress, by cache key. */
   readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
 
   constructor(options: PassThroughOptions) {
@@ -94,7 +87,7 @@ export class PassThrough {
     return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
-  /** Returns the answer to a request. Never rejects. */
+  /** Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
@@ -102,7 +95,7 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // Counted for its readers, because the cache may evict a shared answer before they read it.
+    // A shared answer counts for its readers, because the cache may evict it before they read it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -123,7 +116,6 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /** Returns the upstream's answer; undefined if it is away, or if a cached answer is better. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
@@ -159,7 +151,6 @@ export class PassThrough {
     const cached = key === undefined ? undefined : this.#flags.get(key);
     if (cached !== undefined) return { outcome: "kept", answer: aged(cached.answer, cached.ageMs) };
     if (answer === "full") return { outcome: "full", answer: unavailable };
-    // A 429 is meant for this client.
     if (typeof answer !== "string" && answer.status === 429) return { outcome: "passed", answer };
     return { outcome: "failed", answer: unavailable };
   }
@@ -176,13 +167,11 @@ function isShared(kind: PassedKind): kind is SharedKind {
   return kind === "static" || kind === "config";
 }
 
-/** Removes parameters that would needlessly cause another request and another cached answer. */
 function sharedHead(head: PassedHead): PassedHead {
   const parameters = head.query.split("&").filter((parameter) => ofShared.test(parameter));
   return { ...head, method: "GET", query: parameters.join("&") };
 }
 
-/** Returns the upstream's answer, or a 304 if the client already has it. */
 function fixedOf(answer: UpstreamAnswer, { ifNoneMatch }: PassedHead): FixedAnswer {
   const etag = answer.headers.find(([name]) => name === "ETag")?.[1];
   const tags = ifNoneMatch.split(",").map((tag) => weakless(tag.trim()));
@@ -196,19 +185,17 @@ function weakless(tag: string): string {
   return tag.replace(/^W\//, "");
 }
 
-/** Adds the age, and forbids other caches to store the answer. */
 function aged(answer: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   return uncached(withAge(answer, ageMs));
 }
 
-/** Adds the age, including the age on arrival. */
 function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   const age = Math.floor((ageMsOf(headers) + ageMs) / 1_000);
   const others = headers.filter(([name]) => name !== "Age");
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Returns the cache key. It has the requesting page, because the configuration may differ. */
+/** The configuration may depend on the requesting page, so the page is part of the key. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -219,7 +206,6 @@ function pageOf(referer: string | undefined): string {
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : "";
 }
 
-/** Returns the cache key of a person's question; undefined if the answer is not cached. */
 function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
   const question = head.kind === "flags" ? flagsQuestion(body) : undefined;
   if (question === undefined) return undefined;
@@ -241,10 +227,7 @@ function parametersOf(query: string): string {
 type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => HttpExchange;
 type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
 
-/**
- * Begins a request like any other request, so that it has the same limits. Passes its body to the
- * upstream instead of the intake.
- */
+/** A forwarded request begins like any other request, so that it has the same limits. */
 export function passerOf(
   passThrough: PassThrough,
   begin: Begin,
@@ -255,7 +238,6 @@ export function passerOf(
     const { body } = exchange;
     const { label: kind, passedPath: path, passedQuery: query } = passed;
     const head = passedHead(request, exchange.clientAddress, { kind, path, query });
-    // The query is only for the upstream.
     body.queryData = "";
     body.taker = (_, whole) => {
       const left = new AbortController();

@@ -1,6 +1,6 @@
 // Sends requests to the upstream, with limits on requests and bytes, and a deadline. After some
-// consecutive failures, the upstream counts as away. Then one request at a time probes it, and all
-// other requests fail immediately. Failures that a client's data can cause are not counted.
+// consecutive failures, one request at a time probes the upstream, and all other requests fail
+// immediately. Failures that a client's data can cause are not counted.
 
 import {
   type ClientRequest,
@@ -26,23 +26,20 @@ export interface UpstreamAnswer {
 }
 
 type NoAnswer =
-  /** Too many requests or bytes are in progress. */
   | "full"
-  /** The client has disconnected. */
   | "gone"
   | "away"
   /** The upstream ended this request, but may answer others. */
   | "ended";
 
 const answerBytesMax = 16_777_216;
-/** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
 /** Maximum bytes of all bodies that are being sent, so that the budget has space for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
-/** Statuses that show that the upstream is away. Any other 5xx may concern one request alone. */
+/** Any other 5xx may concern one request alone. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Kinds that the upstream serves with separate servers. These servers may be away alone. */
+/** Separate servers answer these kinds, and may be away alone. */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
@@ -71,7 +68,7 @@ export class UpstreamClient {
     return this.#inflight;
   }
 
-  /** Sends a request. Never rejects. `body` must not change until the answer is available. */
+  /** Never rejects. `body` must not change until the answer is available. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
@@ -144,7 +141,6 @@ export class UpstreamClient {
     });
   }
 
-  /** Reads the answer. Returns `full` if the answer is too long or there is no space for it. */
   async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -165,7 +161,6 @@ export class UpstreamClient {
   }
 }
 
-/** Whether recent requests to the same servers succeeded. */
 class UpstreamStatus {
   #failures = 0;
   awayUntilMs = 0;
@@ -181,7 +176,6 @@ class UpstreamStatus {
   }
 }
 
-/** Returns a function that returns whether the request ever had a connection. */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;
   asked.once("socket", (socket) => {

@@ -21,7 +21,6 @@ interface SupervisorOptions {
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;
-  /** Aborts the start, which rejects with its reason. */
   readonly signal: AbortSignal;
 }
 
@@ -32,9 +31,7 @@ export interface WorkersReadiness {
 }
 
 const metricsTimeoutMs = 1_000;
-/** Maximum wait for a worker's readiness. The worker's check may take a second. */
 const readinessTimeoutMs = 1_250;
-/** Time for a worker to close its resources after its drain. */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -58,11 +55,10 @@ export class Supervisor {
     this.#port = config.port;
   }
 
-  /** Starts all workers, and returns the first worker's report. Rejects if any cannot start. */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
-    // The first worker checks that the port is free, finds its number, and creates the streams.
+    // The first worker checks that the port is free, reports its number, and creates the streams.
     const first = await Promise.race([this.#startFirst(0, "first"), startAborted]);
     this.#port = first.port;
     await Promise.race([
@@ -145,30 +141,27 @@ export class Supervisor {
     return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
   }
 
-  /** Returns the warnings without duplicates, because all workers follow one registry. */
   async warnings(): Promise<string[]> {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
-  /** Returns the merged metrics. If a worker does not answer in time, its last numbers count. */
+  /** If a worker does not answer in time, its last numbers count. */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /** Returns counters and histograms. Unlike `metrics`, does not reset a gauge with a window. */
+  /** Unlike `metrics`, does not reset a gauge with a window. */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** Returns the warnings of all workers. The newest is last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
   }
 
-  /** Asks all workers, and returns the answers that arrived in time. */
   async #askAll<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -181,17 +174,14 @@ export class Supervisor {
     await Promise.all(
       [...this.#running].map(async ([index, worker]) => {
         const answer = await worker.ask(about, metricsTimeoutMs);
-        // The counts of a worker that has ended meanwhile are already included.
         if (answer !== undefined && this.#running.get(index) === worker)
           this.#merged.update(index, answer);
       }),
     );
   }
 
-  /** Drains all workers after the delay, and kills workers that take too long. */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // A draining worker may be silent. The deadline below kills workers that do not end.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
@@ -234,9 +224,9 @@ interface SilenceWatchOptions {
 }
 
 const checkEveryMs = 1_000;
-/** Number of silent checks after which a worker is killed. Workers report every second. */
+/** Workers report every second. */
 const silentChecksMax = 10;
-/** Number of silent checks for a process that has not sent any message. It may still be loading. */
+/** A process that has not sent any message may still be loading. */
 const loadingChecksMax = 60;
 
 interface LastSeen {
@@ -245,9 +235,9 @@ interface LastSeen {
 }
 
 /**
- * Kills workers that do not answer, because the kernel continues to give them connections. Counts
- * checks instead of time. Otherwise, a supervisor that was stopped, for example by Ctrl-Z, would
- * kill workers that are alive.
+ * The kernel continues to give connections to workers that do not answer, so they are killed.
+ * Counts checks instead of time, because a supervisor that was stopped by Ctrl-Z must not kill its
+ * workers.
  */
 export class SilenceWatch {
   readonly #running: SilenceWatchOptions["running"];

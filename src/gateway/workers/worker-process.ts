@@ -1,5 +1,5 @@
 // One worker from the supervisor's side: a forked process, its messages, and its end. Settings are
-// sent only in messages. A token on the command line would be in every list of processes.
+// sent only in messages, because the command line is in every list of processes.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -8,9 +8,7 @@ import type { Config } from "../../platform/settings/config.ts";
 
 export type WorkerRole =
   /** The worker checks that no other process has the port. */
-  | "first"
-  /** The worker shares the port. */
-  | "joining";
+  "first" | "joining";
 
 export interface StartMessage {
   readonly type: "start";
@@ -19,14 +17,11 @@ export interface StartMessage {
   readonly config: Config;
 }
 
-/** A worker's report when it accepts connections. */
 export interface Listening {
   readonly port: number;
-  /** Creation time of the first live stream; null if JetStream did not answer. */
   readonly streamCreated: string | null;
 }
 
-/** The messages to a worker. The channel preserves their order and loses none. */
 export type MessageToWorker =
   | StartMessage
   | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
@@ -40,21 +35,16 @@ export type MessageFromWorker =
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
-  /** The metrics without gauges. */
   readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
-  /** Reasons why the worker cannot store events now. */
   readonly readiness: readonly string[];
-  /** Problems that do not prevent the worker from storing events. */
   readonly warnings: readonly string[];
   readonly clientWarnings: readonly ClientWarning[];
 }
 
-/** The hidden subcommand that starts a worker process. */
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
-  /** The file and the arguments of a worker. By default, it has the environment of this process. */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
@@ -67,19 +57,16 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Why the worker could not start; undefined if it sent no reason. */
   readonly reason: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /** Number of messages read from the worker. It increases while the worker is alive. */
   readonly messagesRead: number;
-  /** The worker's report. Rejects if the worker ends before it accepts connections. */
+  /** Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
   /** The worker's end, after its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /** Asks the worker, and returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -166,7 +153,7 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/** Waits for the exit, and for the channel's last messages. */
+/** The channel's last messages may arrive after the exit. */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

@@ -99,7 +99,6 @@ function showEvents(events) {
   keepOneTabStop(list);
 }
 
-/** Returns the row before which an event belongs: rows are sorted by receive time. */
 function firstBefore(list, { receivedAt }) {
   return (
     [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ??

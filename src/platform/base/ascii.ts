@@ -35,7 +35,6 @@ export function stringEnd(json: Uint8Array, start: number, end = json.length): n
   return Math.min(at, end);
 }
 
-/** The value of each byte as a hexadecimal digit; -1 for other bytes. */
 export const hexValues = Int8Array.from({ length: 256 }, (_, byte) =>
   "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase()),
 );

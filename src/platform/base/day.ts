@@ -18,8 +18,8 @@ const instantForm =
   /^(\d{4}-\d\d-\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
- * Returns the milliseconds since 1970 of a UTC day, or of a time with a zone such as
- * `2026-11-22T08:30:00+01:00`. Returns NaN for any other text.
+ * Accepts a UTC day, or a time with a zone such as `2026-11-22T08:30:00+01:00`. NaN for any other
+ * text.
  */
 export function instantMsOf(text: string): number {
   const parts = instantForm.exec(text);

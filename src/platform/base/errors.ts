@@ -1,7 +1,7 @@
-// The closed table of all errors that a client can receive. docs/reference/errors.md and
-// /docs/errors are generated from this table.
+// The errors that a client can receive. docs/reference/errors.md and the page /docs/errors are
+// generated from this table.
 
-/** Bytes per minute that a project may store beyond a multiple of its sent bytes. */
+/** A project may store this in addition to a multiple of its sent bytes. */
 export const expansionBytesAMinute = 67_108_864;
 export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;
 
@@ -233,7 +233,7 @@ export type ItemErrorCode = (typeof itemErrorCodes)[number];
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
-  /** Some characters of the request. Only the response shows them, never a log. */
+  /** Part of the request. A log must never contain it. */
   readonly excerpt?: string;
   readonly errors?: readonly {
     readonly index: number;
@@ -241,7 +241,6 @@ export interface Problem {
     readonly detail: string;
   }[];
   readonly errorsTotal?: number;
-  /** The methods that the path allows, if they differ from the methods of the other endpoints. */
   readonly allow?: string;
   readonly retryAfterMs?: number;
 }

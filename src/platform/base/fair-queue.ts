@@ -1,14 +1,10 @@
-// A fair queue that assigns a few slots to waiting work items. Groups take turns, however many
-// items each group has. An item leaves the queue if its deadline passes while it waits, or if `run`
-// throws.
+// A fair queue for a few slots. Groups take turns, whatever their number of items. An item leaves
+// the queue if its deadline passes while it waits, or if `run` throws.
 
 export interface QueuedWork {
   readonly deadlineMs: number;
-  /** The group shares its turns among its items. An item with a slot may change its group. */
   readonly group: string;
-  /** Called when the item gets a slot. The item keeps the slot until `again`, `rest` or `leave`. */
   run(): void;
-  /** Called instead of `run` after the deadline. The item has already left the queue. */
   late(): void;
 }
 
@@ -16,16 +12,14 @@ interface FairQueueOptions<W> {
   readonly slots: number;
   /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
   readonly groupBegunMax?: number;
-  /** Returns the rank of an item that begins to wait. In a group, the lowest rank runs first. */
+  /** In a group, the item with the lowest rank runs first. */
   readonly rank: (work: W) => number;
-  /** Returns whether the item may have a slot now, in addition to the limits above. */
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
 }
 
 interface Group<W> {
   readonly name: string;
-  /** Sorted by rank. Items of equal rank are in the order of arrival. */
   readonly waiting: Entry<W>[];
   begun: number;
 }
@@ -41,7 +35,6 @@ const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
-  /** The groups in the order of their last turns. The most recent group is last. */
   readonly #groups = new Map<string, Group<W>>();
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
@@ -56,15 +49,13 @@ export class FairQueue<W extends QueuedWork> {
     return this.#running;
   }
 
-  /** Adds an item. The queue may call `run` or `late` of any item before `add` returns. */
+  /** The queue may call `run` or `late` of any item before `add` returns. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
-    // Other waiting items can run only if a slot was released in this event loop iteration.
     if (this.#isStarting || this.#mayRun(entry)) this.#start();
   }
 
-  /** Releases the slot and waits for the item's next turn. Does nothing if the item has left. */
   again(work: W): void {
     const entry = this.#entries.get(work);
     if (entry === undefined) return;
@@ -79,12 +70,11 @@ export class FairQueue<W extends QueuedWork> {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
-  /** Removes the item. Other items get its slot only after the caller returns. */
+  /** Other items get the slot only after the caller returns. */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }
 
-  /** Moves a running item to its new `group`. Returns false if the item lost its slot and left. */
   regroup(work: W): boolean {
     this.#remove(work);
     const entry = this.#enter(work);
@@ -178,7 +168,6 @@ export class FairQueue<W extends QueuedWork> {
     this.#groups.set(group.name, group);
   }
 
-  /** Returns an item that may run, from the group that has waited longest for its turn. */
   #next(): Entry<W> | undefined {
     for (const { waiting } of this.#groups.values())
       for (const entry of waiting) {

@@ -1,5 +1,5 @@
-// Opens files in a folder whose owner may be hostile. If root works there, a name may be a link to
-// any file of the machine.
+// Opens files in a folder whose owner may be hostile: a name may be a link to any file of the
+// machine.
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -12,10 +12,7 @@ const ownerOnly = 0o600;
 const folderOfOwner = 0o700;
 const busyCode = 5;
 
-/**
- * Creates an empty file unless it exists. Throws a StoreError if the name is a link or not a file.
- * Ignores other errors, which the caller gets when it opens the file.
- */
+/** Throws a StoreError if the name is a link or not a file, and ignores other errors. */
 export function makeOwnFile(file: string): void {
   try {
     closeSync(openSync(file, O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_RDWR, ownerOnly));
@@ -23,7 +20,6 @@ export function makeOwnFile(file: string): void {
   mustBePlain(file);
 }
 
-/** Returns the descriptor of a new file. Throws the system's error. */
 export function newFile(file: string): number {
   return openSync(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR, ownerOnly);
 }
@@ -36,7 +32,6 @@ export function mustBePlain(file: string): void {
     );
 }
 
-/** Throws a StoreError unless the path is a regular file with a single hard link. */
 function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
@@ -46,7 +41,7 @@ function mustBeSingle(file: string): void {
     );
 }
 
-/** Creates a folder and its parents. Below /proc, Node's recursive mkdir may retry forever. */
+/** Creates the parents too. Below /proc, Node's recursive mkdir may retry forever. */
 export function makeFolder(folder: string, mode = folderOfOwner): void {
   if (isFolder(folder)) return;
   const above = path.dirname(folder);
@@ -76,7 +71,6 @@ export async function writeWhole(file: string, text: string): Promise<void> {
   await sync(path.dirname(path.resolve(file)));
 }
 
-/** Creates a new file after removing any file of this name. Never follows a link. */
 async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });
   return await open(file, "wx", 0o600);
@@ -93,15 +87,13 @@ export async function sync(file: string): Promise<void> {
 }
 
 export interface FileLock {
-  /** Returns whether the locked file still has its name. If not, another process may lock it. */
   isHeld(): boolean;
   close(): void;
 }
 
 /**
- * Takes an SQLite lock on the file, because Node has no file locks. The kernel releases the lock
- * when the process ends. Throws a StoreError if the file is a link, else the error of opening the
- * file.
+ * Takes an SQLite lock on the file, because Node has no file locks. Throws a StoreError if the file
+ * is a link, else the error of opening the file.
  */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);
@@ -118,7 +110,6 @@ export function takeFileLock(file: string): FileLock | "busy" {
   }
 }
 
-/** Returns whether the error means that another connection holds a lock on the SQLite file. */
 export function isBusy(error: unknown): boolean {
   return (
     error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === busyCode

@@ -1,5 +1,5 @@
-// Finds JSON tokens and members in bytes, within given bounds. For bytes that are not JSON, the
-// results are meaningless, but they are within the bounds and take linear time.
+// Finds JSON tokens and members in bytes. For invalid JSON, the results are meaningless, but they
+// are within the given bounds and take linear time.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "./ascii.ts";
@@ -10,7 +10,6 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Returns the start of the white space that ends at `end`; `end` if there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
@@ -18,8 +17,7 @@ export function spaceStart(body: Buffer, end: number, start: number): number {
 }
 
 /**
- * Returns the start of the string whose closing quote is at `closing`; -1 if the bytes are not a
- * string or have escapes.
+ * `closing` is the offset of the closing quote. -1 if the string has escapes or is not a string.
  */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
@@ -30,7 +28,6 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/** A range of whole values that a search skips. */
 interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -111,21 +108,19 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** Printable ASCII without escapes. */
   readonly name: string;
   readonly valueAt: number;
 }
 
 const bytesReadMax = 4_096;
 const membersMax = 64;
-/** The walk skips longer names, because they cannot resemble a known name. */
 const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Calls `take` with each member until `take` returns false. Returns the offset after the object, or
- * -1 if the walk did not reach its end. With -1, the last value may be cut off.
+ * Calls `take` until it returns false. Returns the offset after the object, or -1 if the walk did
+ * not reach its end: the last value may then be truncated.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -152,7 +147,6 @@ export function walkMembers(
 /** Returns members of the first 4 KiB of the object. Skips names that are long or have escapes. */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
-  // Bytes that the walk does not read do not count towards the limit.
   const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;
   const limit = Math.min(end, start + bytesReadMax + (isSkipping ? skipTo - skipFrom : 0));
   const objectStart = spaceEnd(body, start, limit);

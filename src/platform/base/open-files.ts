@@ -3,10 +3,8 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Number of descriptors reserved for NATS, the admin port, files and libraries. */
 const descriptorsReserved = 256;
 
-/** Returns how many connections fit into a limit of open files, at least half of the limit. */
 export function connectionsRoom(filesMax: number): number {
   return Math.max(filesMax - descriptorsReserved, Math.floor(filesMax / 2));
 }

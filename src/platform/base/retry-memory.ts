@@ -1,6 +1,5 @@
-// Recognizes retries of failed requests that may have been stored, within the duplicate window of
-// the streams. A request that a client repeats after a 200 is stored again, because the client
-// intends it.
+// Recognizes retries of failed requests whose events may be stored. A request that a client repeats
+// after a 200 is not a retry.
 
 const valuesMax = 16_384;
 /** The duplicate window of the streams. */
@@ -13,7 +12,6 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /** The values by key, in the order of their last use. Equal requests share a key. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 

@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";
 
 interface PauseOptions {
-  /** Whether the pause keeps the process alive. Default: true. */
   readonly ref?: boolean;
 }
 
@@ -14,7 +13,7 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/** Waits until the work ends, `ms` have passed or `rest` is aborted. Rejects if the work does. */
+/** Waits until the work ends, `ms` have passed or `rest` is aborted. Rejects like the work. */
 export async function atMost(
   ms: number,
   work: Promise<unknown>,
@@ -76,9 +75,7 @@ interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
   readonly pauseMsMax: number;
-  /** If a run lasts at least this long, the next pause is the minimum. */
   readonly steadyMs: number;
-  /** Called before each pause. `error` is undefined unless the run rejected. */
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
 

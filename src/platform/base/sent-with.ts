@@ -1,8 +1,5 @@
-/** The fields that identify an event if its client sends it again. */
 export const SentWith = {
-  /** A valid uuid, by which readers recognize a repeated event. */
   Uuid: 0,
-  /** A timestamp but no uuid. The gateway creates a uuid. */
   Time: 1,
   Neither: 2,
 } as const;

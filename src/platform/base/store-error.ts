@@ -10,7 +10,6 @@ export class TooSlowError extends StoreError {
   override name = "TooSlowError";
 }
 
-/** The requested rows have more properties than may be in memory at a time. */
 export class TooLargeError extends StoreError {
   override name = "TooLargeError";
 }

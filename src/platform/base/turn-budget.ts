@@ -1,5 +1,3 @@
-// Limits the work of all callers per event loop iteration, and measures the work of a thread.
-
 export class TurnBudget {
   readonly #max: number;
   #left: number;
@@ -35,10 +33,9 @@ interface WorkClockOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Interval between two reads of the CPU time. In between, all time counts as work. */
+/** Between two reads of the CPU time, all time counts as work. */
 const askedEveryMs = 0.25;
 
-/** Returns a monotonic clock of this thread's work in milliseconds, with few system calls. */
 export function workClock({ cpuMs, monotonicMs }: WorkClockOptions): () => number {
   let askedMs = Number.NEGATIVE_INFINITY;
   let cpuAskedMs = 0;

@@ -1,5 +1,5 @@
-// Naming rules of partitions, subjects and streams. They must not change, because stored data
-// depends on them.
+// Names of partitions, subjects and streams. The rules must not change, because stored data depends
+// on them.
 
 import type { Lane } from "../base/lane.ts";
 
@@ -23,7 +23,6 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-/** Returns the name of a stream: `PENSTOCK_LIVE_0` for the prefix `penstock`. */
 export function streamName(prefix: string, lane: StreamLane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
@@ -34,10 +33,8 @@ export function isOfManyProjects(subject: string): boolean {
 
 export const messageIdHeader = "Nats-Msg-Id";
 export const eventsHeader = "Penstock-Events";
-/** The header with the format version of the lines in the message. */
 export const schemaHeader = "Penstock-Schema";
 export const schemaKnown = "1";
-/** The header of W3C Trace Context. */
 export const traceHeader = "traceparent";
 
 export function bucketSubjects(bucket: string): string {
@@ -51,10 +48,8 @@ export function bucketStream(bucket: string): string {
 /** The subject token for frames with events of several projects. Project ids cannot contain `~`. */
 export const manyProjects = "~";
 
-/** Whether a shared live frame has lines of one project, or of all projects of a partition. */
 export type FrameScope = "project" | "partition";
 
-/** Returns `penstock.live.0.<project id>` or `penstock.live.0.~`. */
 export function subjectOf(
   prefix: string,
   lane: StreamLane,
@@ -63,7 +58,6 @@ export function subjectOf(
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** Returns a subject that matches every subject of one lane and partition. */
 export function streamSubject(prefix: string, lane: StreamLane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }

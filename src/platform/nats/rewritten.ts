@@ -1,10 +1,9 @@
-// What an erasure leaves in the streams: replacement frames, and a bucket with the replacement of
-// each message. The names must not change, because stored data contains them.
+// The names that an erasure leaves in the streams. They must not change, because stored data
+// contains them.
 
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
 
-/** Identifies a stream. A new stream of the same name has a different creation time. */
 export interface MadeStream {
   readonly stream: string;
   readonly created: string;
@@ -15,9 +14,8 @@ interface Original extends MadeStream {
 }
 
 export const rewritesHeader = "Penstock-Rewrites";
-/** The prefix of a replacement frame's message id. */
 export const rewrittenIdBegin = "rewrite/";
-/** The header with the time when the replaced message was stored, in ms since the epoch. */
+/** The value is the time when the replaced message was stored, in ms since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
 /** The header with the durable consumers that had acknowledged the replaced message. */
 export const readByHeader = "Penstock-Read-By";
@@ -33,8 +31,8 @@ export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original 
 }
 
 /**
- * Returns the sequence of the replaced message; undefined for any other message. Also returns
- * undefined if the frame names another stream, because a hub copies frames from leaf nodes.
+ * Undefined for a message that replaces none. A hub copies frames from leaf nodes, so a frame that
+ * names a different stream is not a replacement.
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
@@ -45,16 +43,13 @@ export function rewrittenSequence(
   return isHere ? original.sequence : undefined;
 }
 
-/** Identifies a durable consumer. A new consumer of the same name has a different creation time. */
 export interface Durable {
   readonly durable: string;
   readonly created: string;
 }
 
-/** Maximum number of named consumers. Other consumers receive the events again. */
 const namedMax = 30;
 
-/** Returns the header's text. `before` is the header of a replacement that is replaced again. */
 export function readByText(durables: readonly Durable[], before = ""): string {
   const named = [before, ...durables.map(durableText)].join(" ").split(" ");
   return [...new Set(named)]
@@ -74,7 +69,6 @@ function durableText({ durable, created }: Durable): string {
   return `${created}/${durable}`;
 }
 
-/** Returns the bucket of erasures. `stream` is any stream with the prefix of the bucket. */
 export function erasuresBucketOf(stream: string): string {
   return `${stream.replace(/_(?:LIVE|HISTORICAL|REJECTED)_\d+$/, "").toLowerCase()}_erasures`;
 }

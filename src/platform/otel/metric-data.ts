@@ -11,13 +11,13 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { MetricSnapshot, Sample } from "../metrics/table.ts";
 
-/** The time that the values cover, in ms since the epoch. Counters start at 0 at `startMs`. */
+/** In ms since the epoch. Counters start at 0 at `startMs`. */
 interface CoveredTime {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** Values that are not finite are omitted: they stand for a gauge without a value. */
+/** Omits values that are not finite: they stand for a gauge without a value. */
 export function metricData(metrics: readonly MetricSnapshot[], time: CoveredTime): MetricData[] {
   const startTime = millisToHrTime(time.startMs);
   const endTime = millisToHrTime(time.endMs);
@@ -45,7 +45,6 @@ export function metricData(metrics: readonly MetricSnapshot[], time: CoveredTime
 interface Series {
   readonly attributes: Attributes;
   readonly boundaries: number[];
-  /** Cumulative. */
   readonly counts: number[];
   sum: number;
 }

@@ -1,6 +1,3 @@
-// Opens connections with the same search path, timeouts and value types. The types are `Value` of
-// platform/base/table.ts.
-
 import {
   Client,
   type ClientBase,
@@ -15,20 +12,17 @@ import { selectRows } from "./select-rows.ts";
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
 export const closeMsMax = 3_000;
-/** How much longer the client's timeout is than the server's timeout. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
   readonly name: string;
   readonly statementMsMax: number;
-  /** Timeout between statements of a transaction; 0 for none. Default: the statement timeout. */
+  /** Timeout between statements of a transaction. 0 means none. */
   readonly idleMsMax?: number;
   readonly schema: string;
-  /** The value of penstock.session, which identifies the session. */
   readonly session?: string;
 }
 
-/** Object identifiers of types. They never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
 /** Parses integers as numbers, which are below 2^53. JSON stays text. A boolean is 1 or 0. */
@@ -104,11 +98,7 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
   }
 }
 
-/**
- * Sets the session's parameters by a statement, because poolers reject them in the start-up
- * message. The server's own defaults could change how values are read. JIT compilation would take
- * longer than the statements.
- */
+/** Sets the parameters by a statement, because poolers reject them in the start-up message. */
 export async function prepare(
   client: ClientBase,
   { schema, session = "", statementMsMax, idleMsMax = statementMsMax }: ConnectOptions,
@@ -130,7 +120,7 @@ export function destroy(client: ClientBase): void {
   stream.destroy();
 }
 
-/** Rejects a database that is not in UTF-8. It would later reject some texts. */
+/** Rejects a database that is not in UTF-8, because it would later reject some texts. */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;

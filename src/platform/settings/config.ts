@@ -525,20 +525,20 @@ type ValueOf<Row> =
 
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
+} & {
+  /** Errors of OpenTelemetry's variables, whose values were ignored; absent if there are none. */
+  readonly ignored?: readonly string[];
 };
 
-/** Whether OpenTelemetry defines the variable of the setting, which has no prefix of Penstock. */
 export function isOfOpenTelemetry(name: string): boolean {
   return name.startsWith("otel");
 }
 
-/** Returns the variable of a setting: `PENSTOCK_BODY_BYTES_MAX` for `bodyBytesMax`. */
 export function variableOf(name: string): string {
   const words = name.replace(/[A-Z]/g, "_$&").toUpperCase();
   return isOfOpenTelemetry(name) ? words : `PENSTOCK_${words}`;
 }
 
-/** Returns the flag of a setting: `--body-bytes-max` for `bodyBytesMax`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

@@ -17,13 +17,10 @@ export interface StreamName<AnyLane extends StreamLane = Lane> {
 }
 
 export interface StreamState {
-  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
-  /** Sequence of the first message. In an empty stream, the next sequence. */
+  /** Sequence of the first message. In an empty stream, the sequence of the next message. */
   readonly firstSequence: number;
-  /** Last assigned sequence, or 0. */
   readonly lastSequence: number;
-  /** The sequence at which the stream began. */
   readonly beginsAt: number;
 }
 
@@ -33,16 +30,14 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** Queries a stream. Each method rejects if NATS does not respond. */
+/** Queries a stream. All methods reject if NATS does not respond. */
 export interface AskedStream {
-  /** Returns the state; undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   message(sequence: number): Promise<StoredMessage | undefined>;
-  /** Returns the first message with this sequence or a greater sequence. */
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** Returns the id of a message. If there is no id, returns a text with the timestamp. */
+/** Returns the id in the header. If there is no id, returns a text with the timestamp. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
@@ -81,7 +76,7 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
 /** Maximum number of deleted sequences to list. Each takes about ten bytes of the response. */
 const deletedNamedMax = 1_000_000;
 
-/** Returns the deleted sequences in order; empty if there are more than 1,000,000. */
+/** Returns the deleted sequences in order, or an empty array if there are over 1,000,000. */
 export async function deletedSequences(
   manager: JetStreamManager,
   name: string,

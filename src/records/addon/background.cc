@@ -1,9 +1,6 @@
-// Runs one call of the core in libuv's thread pool. `execute` is the only code that runs on a pool
-// thread, and it uses no napi value. All other code runs on the scanner's own thread.
-//
-// An environment that shuts down first waits for its queued work, then calls `complete`, and
-// finalizes its objects last. So `complete` can use all objects, but it can no longer settle the
-// promise.
+// Runs one call of the core in libuv's thread pool. Only `execute` runs on a pool thread, and it
+// must not use napi values. When an environment shuts down, `complete` is still called, but it can
+// no longer settle the promise.
 
 #include "background.h"
 
@@ -34,8 +31,7 @@ void execute(napi_env, void* data) {
   background->status = background->job.run();
 }
 
-// Returns whether body and table are still at the same address. Node-API cannot pin an
-// ArrayBuffer's memory.
+// Node-API cannot pin an ArrayBuffer's memory, so the addresses are compared.
 bool memory_is_in_place(napi_env env, const Background& background) {
   const Job& job = background.job;
   napi_value value = nullptr;

@@ -1,5 +1,3 @@
-// Inflates a whole body in one call of zlib, which gets the complete input and all output space.
-
 #include "inflater.h"
 
 #include <limits>
@@ -25,7 +23,7 @@ ptrdiff_t Inflater::inflate(const uint8_t* body, size_t length, uint8_t* output,
   stream_.avail_out = static_cast<uInt>(capacity);
   const bool ended = ::inflate(&stream_, Z_FINISH) == Z_STREAM_END && stream_.avail_in == 0;
   const auto written = static_cast<ptrdiff_t>(capacity - stream_.avail_out);
-  // Clears the pointers, because the caller may free the memory before the next call.
+  // The caller may free the memory before the next call.
   stream_.next_in = nullptr;
   stream_.next_out = nullptr;
   stream_.avail_in = 0;

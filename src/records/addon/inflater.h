@@ -1,5 +1,4 @@
-// Inflates bodies with one decoder, and reuses its window and tables. Uses the zlib that Node
-// exports to addons and that node:zlib uses. Otherwise independent of Node.
+// Inflates bodies, and reuses zlib's window and tables. Uses the zlib that Node exports to addons.
 
 #pragma once
 
@@ -18,10 +17,8 @@ class Inflater {
   ~Inflater();
 
   /**
-   * Inflates body[0, length) to output[0, capacity), and returns the number of bytes written.
-   * `window_bits` selects gzip, zlib or raw deflate, as for inflateInit2. Returns -1 if the body is
-   * invalid or incomplete, has trailing bytes, does not fit, or if memory runs out. With -1, the
-   * output is meaningless.
+   * Returns the number of bytes written to `output`. `window_bits` is as for inflateInit2. Returns
+   * -1 if the body is invalid, has trailing bytes or does not fit, or if memory runs out.
    */
   ptrdiff_t inflate(const uint8_t* body, size_t length, uint8_t* output, size_t capacity,
                     int window_bits) noexcept;

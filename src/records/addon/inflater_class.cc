@@ -1,5 +1,5 @@
 // class Inflater: new Inflater(), inflate(body: Uint8Array, output: Uint8Array, windowBits):
-// number. See QuickInflater in src/gateway/body/inflate.ts. The output must not overlap the body.
+// number. The output must not overlap the body.
 
 #include "inflater_class.h"
 

@@ -1,5 +1,4 @@
-// Finds the first error in a text, byte by byte, without table or index, so that the code stays
-// easy to verify.
+// Finds the first error in a text, byte by byte. It must stay simple enough to verify by reading.
 
 #include "json_fault.h"
 
@@ -42,7 +41,7 @@ struct Reader {
   Words words;
 
   bool ended() const { return at >= length; }
-  // The end of the text reads as 0, because no JSON token contains a NUL.
+  // No JSON token contains a NUL, so NUL marks the end of the text.
   uint8_t peek() const { return ended() ? uint8_t{0} : text[at]; }
   void skip_space() {
     while (!ended() && is_space(text[at])) at++;
@@ -142,7 +141,7 @@ size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept
   Reader in{text, length, 0, words};
   BitStack is_object;
   for (;;) {
-    // Expects a value.
+    // A value must follow.
     in.skip_space();
     const uint8_t c = in.peek();
     if (c == '{' || c == '[') {
@@ -156,7 +155,7 @@ size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept
     } else if (!in.scalar()) {
       return in.at;
     }
-    // After a value.
+    // A value has just ended.
     for (;;) {
       in.skip_space();
       if (is_object.empty()) return in.ended() ? kNoFault : in.at;

@@ -1,23 +1,18 @@
-// The validating walk over the index of simdjson's stage 1. Checks the JSON grammar, independent of
-// events.
+// The validating walk over the index of simdjson's stage 1.
 //
 // Stage 1 has checked that the text is UTF-8, and that its strings are closed and have no raw
-// control characters. Its index has the offset of each of `[]{}:,`, of each opening quote, and of
-// the first byte of each other token. Between two entries, there is only the rest of one token,
-// followed by white space. The walk checks the order of tokens, numbers, literals and escapes.
+// control characters. Its index has the offset of the first byte of each token. The walk checks the
+// order of tokens, numbers, literals and escapes.
 //
-// Requires: the text begins with { or [, and its last token is the matching closing bracket. After
-// the last token, the index repeats the offset of the first token. A walk past the end therefore
-// finds an opening bracket at a position where only a comma or a closing bracket is valid. No other
-// bounds check is needed.
+// The walk has no bounds checks. It needs none, because the text begins with { or [ and ends with
+// the matching bracket, and the index repeats the first offset after the last. An opening bracket
+// is not valid there.
 //
-// The index may hold only a part of the text's tokens at a time. Code must call `held` before it
-// moves to another member, value or container. `held` then loads the entry at the cursor and all
-// entries that are read before the next call of `held`.
+// The index may hold only a part of the tokens. Code must call `held` before it moves to another
+// member, value or container.
 //
 // A cursor points into the index. A function that takes the cursor of a value returns the cursor
-// after the value, or null if the value is invalid. The passed cursor is then invalid. The entry
-// before the returned cursor is still in the index.
+// after the value, or null if the value is invalid. The passed cursor is then invalid.
 
 #pragma once
 
@@ -46,7 +41,7 @@ struct Key {
 
 constexpr uint32_t kNotHex = 0x10000;
 
-/** Returns the value of four hex digits, or kNotHex. Never reads past a closing quote. */
+/** Returns kNotHex for other characters. Never reads past a closing quote. */
 uint32_t four_hex_digits(const uint8_t* p) noexcept;
 
 class Walk {
@@ -65,10 +60,7 @@ class Walk {
     names_.begin();
   }
 
-  /**
-   * ItemFlag bits of the values that the walk has passed: U+0000 and lone surrogates in escapes,
-   * long numbers, depth, repeated names. The caller clears the bits.
-   */
+  /** ItemFlag bits of the values that the walk has passed. The caller clears the bits. */
   uint32_t flags = 0;
   /** Number of the item's containers around the next value. The caller sets this number. */
   uint32_t depth = 0;
@@ -83,25 +75,18 @@ class Walk {
   const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
-  /**
-   * Returns the cursor's position in the index after ensuring that the index has the next entries.
-   * Returns null if the text is invalid at this position.
-   */
+  /** Loads the next entries if necessary. Returns null if the text is invalid there. */
   PENSTOCK_INLINE Cursor held(Cursor cursor) noexcept {
     return PENSTOCK_UNLIKELY(cursor >= mark_) ? next_part(cursor) : cursor;
   }
 
-  /** Returns the cursor of the token at this offset. Returns null if the text has changed. */
   Cursor seek(uint32_t offset) noexcept {
     const Cursor cursor = index_.seek(text_, offset);
     mark_ = index_.mark();
     return cursor;
   }
 
-  /**
-   * Calls `member(key, cursor of the value)` for each member of the object. `member` returns the
-   * cursor after the value.
-   */
+  /** `member` returns the cursor after the value. */
   template <typename Member>
   PENSTOCK_INLINE Cursor members(Cursor cursor, Member member) noexcept {
     ++cursor;
@@ -138,7 +123,7 @@ class Walk {
     }
   }
 
-  /** Returns the type of the value from its first byte only. Every string counts as plain. */
+  /** Reads only the first byte of the value, so that every string counts as plain. */
   PENSTOCK_INLINE TokenType type_at(Cursor cursor) const noexcept {
     switch (at(cursor)) {
       case '"': return kPlainString;
@@ -210,8 +195,7 @@ class Walk {
     return ends_at(end, cursor) ? end : 0;
   }
 
-  // Returns the end of a number or literal, or 0 for other values. An opening bracket precedes
-  // every number, so 0 is never a valid end.
+  // Returns the end of a number or literal, or 0 for other values.
   PENSTOCK_INLINE uint32_t scalar_end(Cursor cursor) noexcept {
     switch (at(cursor)) {
       case 't': return literal_end(cursor, "true", 4);
@@ -262,7 +246,6 @@ class Walk {
   Cursor mark_;
   const uint8_t* const text_;
   const uint32_t length_;
-  // The offset of the next unread backslash, or window_end_ if there is none.
   uint32_t clear_;
   uint32_t window_end_;
   uint32_t line_break_;

@@ -1,4 +1,4 @@
-// Exports the numbers that the core shares with JavaScript. JavaScript compares them with its own
+// Exports the numbers that the core shares with JavaScript, which compares them with its own
 // numbers when it loads the addon.
 
 #pragma once
@@ -7,7 +7,6 @@
 
 namespace penstock {
 
-/** Sets `exports.layout` to the numbers, by `Group.Name`. Returns false if this fails. */
 bool set_layout(napi_env env, napi_value exports);
 
 }  // namespace penstock

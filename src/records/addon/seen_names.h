@@ -1,9 +1,5 @@
-// Finds repeated names in the objects that are open. The walk queries it for each name. It probes a
-// fixed number of slots. So it may report a new name as repeated if very many names are open, or if
-// the names were chosen to share slots. The caller then takes a slower exact path.
-//
-// A slot becomes free when its object is closed, so slots are not cleared. Most texts need only the
-// first table of 2 KiB. This table stays in the CPU's cache between texts.
+// Finds repeated names in the open objects. Probes a fixed number of slots, so a hostile choice of
+// names may make it report a new name as repeated. The caller then takes a slower exact path.
 
 #pragma once
 
@@ -25,7 +21,6 @@ class SeenNames {
     for (uint32_t& object : objects_) object = kNone;
   }
 
-  /** Resets the state for the next text, and frees the larger table. */
   void begin() noexcept {
     while (depth_ != 0) close();
     larger_.reset();
@@ -52,7 +47,6 @@ class SeenNames {
   PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
-    // The first slot of most names is free.
     Slot& slot = slots_[first_place(text + start, length, object)];
     if (PENSTOCK_UNLIKELY(slot.object == object || !is_free(slot)))
       return is_in_row(text, start, length, object);
@@ -62,7 +56,7 @@ class SeenNames {
 
  private:
   struct Slot {
-    /** The object's identity: its number in the text and its depth. 0 for a free slot. */
+    /** The number of the object in the text, and its depth. 0 for a free slot. */
     uint32_t object;
     uint32_t start;
   };
@@ -79,7 +73,6 @@ class SeenNames {
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
-  // Returns the first slot to probe for the name. Each multiplication hashes 8 bytes.
   PENSTOCK_INLINE uint64_t first_place(const uint8_t* name, uint32_t length,
                                        uint32_t object) const noexcept {
     uint64_t hash = uint64_t{object} << 32 | length;
@@ -131,8 +124,7 @@ class SeenNames {
     return objects_[slot.object & (kDepths - 1)] != slot.object;
   }
 
-  // Moves the open names to a larger table. Returns false if there is no larger table, if memory
-  // runs out, or if names do not fit. With false, the open object counts as having a repeated name.
+  // With false, the open object counts as having a repeated name.
   bool grow(const uint8_t* text) noexcept {
     if (slot_bits_ == kBitsMax) return false;
     const int bits = std::min(slot_bits_ + kGrowthBits, kBitsMax);
@@ -158,7 +150,6 @@ class SeenNames {
     return place != nullptr;
   }
 
-  // Returns whether the name at `start` equals the earlier name at `first`.
   static bool is_same(const uint8_t* text, uint32_t first, uint32_t start,
                       uint32_t length) noexcept {
     return text[first + length] == '"' && std::memcmp(text + first, text + start, length) == 0;
@@ -168,7 +159,6 @@ class SeenNames {
   std::unique_ptr<Slot[]> larger_;
   Slot* slots_ = first_;
   int slot_bits_ = kFirstBits;
-  /** The open objects, by depth. */
   uint32_t objects_[kDepths];
   size_t depth_ = 0;
   uint32_t count_ = 0;

@@ -1,8 +1,6 @@
-// The offsets of the tokens of a text. Runs simdjson's stage 1 over one window of the text after
-// another. Does not check the order of the tokens.
-//
-// Memory: the list has a maximum size, so a text of only brackets takes no more memory than a text
-// of events. If the tokens do not fit, `more` drops the passed tokens and indexes further tokens.
+// The offsets of the tokens of a text, indexed by simdjson's stage 1 window by window. Does not
+// check the order of the tokens. If the tokens do not fit into the list, `more` drops the passed
+// tokens and indexes further tokens.
 
 #pragma once
 
@@ -25,27 +23,22 @@ class TokenIndex {
   ~TokenIndex() { release(); }
 
   /**
-   * Indexes the text from its start until the list is full. Returns false if stage 1 rejects a part
-   * of the text, or if memory runs out. Also returns false if the text has no token, or if its last
-   * token does not close the first token.
+   * Indexes the text until the list is full. Returns false if stage 1 rejects a part of the text,
+   * if the last token does not close the first, or if memory runs out.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 
-  /**
-   * Returns the cursor of the token at this offset. The text must be that of `begin`, unchanged and
-   * completely indexed. Allocates no memory.
-   */
+  /** The text must be that of `begin`, unchanged and completely indexed. Allocates no memory. */
   Cursor seek(const uint8_t* text, uint32_t offset) noexcept;
 
   /**
-   * Drops the entries before `cursor` except one, and indexes more. `cursor` is at `mark` or past
-   * it. Returns the new position of `cursor`, or null for the same reasons as `begin`. Other
-   * cursors become invalid.
+   * Drops the entries before `cursor` except one. Returns the new position of `cursor`, or null for
+   * the same reasons as `begin`. Other cursors become invalid.
    */
   Cursor more(Cursor cursor) noexcept;
 
   Cursor first() const noexcept { return entries_.get(); }
-  /** The entry after the last token in the list. It repeats the first token of the text. */
+  /** The entry after the last token. It repeats the first token of the text. */
   Cursor end() const noexcept { return first() + size_; }
   /** The entry from which `more` must be called. Unreachable if the list has the last token. */
   Cursor mark() const noexcept { return next_ == length_ ? end() + 1 : end() - kAhead; }
@@ -68,7 +61,6 @@ class TokenIndex {
 
   const uint8_t* text_ = nullptr;
   size_t length_ = 0;
-  /** The offset of the next window. */
   size_t next_ = 0;
   uint32_t root_ = kNoRoot;
   std::unique_ptr<uint32_t[]> entries_;

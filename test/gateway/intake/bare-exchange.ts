@@ -1,5 +1,3 @@
-// The exchange of a request that has only a body.
-
 import type { Exchange } from "../../../src/gateway/http/port.ts";
 
 export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answerProblem"> = {

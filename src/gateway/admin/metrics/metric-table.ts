@@ -6,9 +6,7 @@ import type { MetricRow } from "../../../platform/metrics/table.ts";
 type Across = "sum" | "max" | "min";
 const counter = (help: string) => ({ type: "counter", help }) as const;
 const histogram = (help: string) => ({ type: "histogram", help }) as const;
-/** `across`: how the values of several workers are combined. */
 const gauge = (across: Across, help: string) => ({ type: "gauge", across, help }) as const;
-/** A gauge that is absent if the measured feature is not in use. */
 const optionalGauge = (across: Across, help: string) =>
   ({ ...gauge(across, help), isOptional: true }) as const;
 
@@ -40,6 +38,9 @@ export const metricTable = {
     "Events by lane, outcome (stored, duplicate, removed, filtered, dropped, error, refused, unknown) and reason.",
   ),
   penstock_warnings_total: counter("Warnings on stored events, by code."),
+  penstock_schema_results_total: counter(
+    "Events that a schema of their project checked, by mode (observe, stamp, quarantine) and result (valid, invalid).",
+  ),
   penstock_rejected_total: counter(
     "Rejected events that are retained for `penstock rejected`, by reason.",
   ),

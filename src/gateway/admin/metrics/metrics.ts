@@ -1,6 +1,5 @@
-// The metrics of the gateway. The hot path calls one method per request or frame. This method adds
-// to plain numbers. Label values are bounded: they never contain a project, a key or a path that a
-// client chose.
+// The metrics of the gateway. The hot path calls one method per request or frame, which adds to
+// plain numbers. Label values never contain a project, a key or a path that a client chose.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type ErrorCode, errorTable, itemErrorCodes } from "../../../platform/base/errors.ts";
@@ -19,10 +18,11 @@ import {
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
+import { type SchemaMode, schemaModes } from "../../../rules/rules-file.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
 import type { QuarantineReason } from "../../intake/quarantine-port.ts";
-import type { EventReason } from "../../intake/tally.ts";
+import { type EventReason, type SchemaResult, schemaResults } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
@@ -39,13 +39,7 @@ import {
 import { type MetricName, metricTable } from "./metric-table.ts";
 
 const routes: readonly RouteLabel[] = [...eventRoutes, ...sdkLabels, "other"];
-const abortPhases = [
-  /** No byte of the body had arrived. */
-  "head",
-  "body",
-  /** The whole body had arrived. */
-  "answer",
-] as const satisfies readonly RequestPhase[];
+const abortPhases = ["head", "body", "answer"] as const satisfies readonly RequestPhase[];
 const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
@@ -67,24 +61,20 @@ const outcomeOfReason = {
 } as const satisfies Record<EventReason, EventOutcome>;
 
 type EventOutcome =
-  /** JetStream acknowledged the event. The request may have got an error anyway. */
+  /** The request may have got an error anyway. */
   | "stored"
-  /** An earlier attempt stored and counted the event. */
   | "duplicate"
   /** A `$performance_event`. It is not stored, and answers do not count it. */
   | "removed"
   /** The rules of the project dropped the event or put it into quarantine. */
   | "filtered"
-  /** The event broke a rule. The answer lists it as a warning. */
   | "dropped"
-  /** The event broke a rule. The answer lists it as an error. */
+  /** The answer lists the event as an error. */
   | "error"
-  /** The request was rejected. The client may retry it, so an event may count several times. */
+  /** The client may retry the request, so an event may count several times. */
   | "refused"
-  /** There was no PubAck by the deadline. */
   | "unknown";
 
-/** The functions that return the current value of a gauge, or one value per series. */
 type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
@@ -113,13 +103,12 @@ const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 interface RouteCounts {
-  /** The number of answers by status. */
   readonly answers: Float64Array;
   readonly seconds: Histogram;
   readonly takesEvents: boolean;
 }
 
-/** The metrics of the gateway. Measures the delay of the event loop until `close`. */
+/** Measures the delay of the event loop until `close`. */
 export class Metrics extends MetricSet<MetricName> {
   readonly #routes = this.#countsOfRoutes();
   readonly #bodyBytes = this.histogram("penstock_request_body_bytes", bytesBounds);
@@ -129,6 +118,11 @@ export class Metrics extends MetricSet<MetricName> {
     return { lane, outcome: outcomeOfReason[reason], reason };
   });
   readonly #warnings = this.tally("penstock_warnings_total", ["code", warningCodes]);
+  readonly #schemaResults = this.tally(
+    "penstock_schema_results_total",
+    ["mode", schemaModes],
+    ["result", schemaResults],
+  );
   readonly #rejected = this.tally("penstock_rejected_total", ["reason", quarantineReasons]);
   readonly #rejectedLost = this.tally("penstock_rejected_lost_total", ["cause", lostCauses]);
   readonly #slowPathItems = this.counter("penstock_slow_path_items_total");
@@ -162,13 +156,13 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // Each process exports these two metrics. A supervisor adds them up.
+    // A supervisor adds up the values of its workers.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Counts an answered request. Call once per answer. `bodyBytes` is the received size. */
+  /** Call once per answer. `bodyBytes` is the received size. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -176,12 +170,12 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Counts an error. Call once per request with an error, in addition to requestFinished. */
+  /** Call once per request with an error, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
-  /** Counts a request whose client disconnected. Call this instead of requestFinished. */
+  /** Call this instead of requestFinished if the client has disconnected. */
   requestAborted(phase: RequestPhase): void {
     this.#aborted.add(1, phase);
   }
@@ -196,6 +190,10 @@ export class Metrics extends MetricSet<MetricName> {
 
   warnings(code: WarningCode, count: number): void {
     this.#warnings.add(count, code);
+  }
+
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void {
+    this.#schemaResults.add(count, mode, result);
   }
 
   rejectedStored(reason: QuarantineReason, count: number): void {
@@ -214,7 +212,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Counts a frame. Call this only for the first send of a frame. */
+  /** Call this only for the first send of a frame. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -234,7 +232,6 @@ export class Metrics extends MetricSet<MetricName> {
     this.#batchFrames.observe(frames);
   }
 
-  /** Counts a send that no PubAck confirmed. A retried frame may be counted several times. */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
   }
@@ -248,7 +245,6 @@ export class Metrics extends MetricSet<MetricName> {
     this.#streamRegressions.add(1, lane, cause);
   }
 
-  /** Exports the gauges of a part of the program. A gauge without a reader is not exported. */
   watch(gauges: Gauges): void {
     for (const [name, read] of Object.entries(gauges)) this.show(name as MetricName, read);
   }
@@ -287,7 +283,7 @@ function watchEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   return {
-    /** Returns p50, p99 and max of the event loop's delays since the last call, in seconds. */
+    /** Covers the time since the last call. The values are in seconds. */
     samples(): Sample[] {
       const samples = [
         { labels: { stat: "p50" }, value: delaySeconds(histogram.percentile(50)) },
@@ -301,7 +297,7 @@ function watchEventLoopDelay() {
   };
 }
 
-/** Converts a delay to seconds. Subtracts the resolution, because Node records whole intervals. */
+/** Subtracts the resolution, because Node records whole intervals. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

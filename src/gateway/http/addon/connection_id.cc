@@ -1,6 +1,6 @@
-// Functions for a connection that uWebSockets.js lacks: the connection's identity, a 100 (Continue)
-// for the spellings of `Expect` that the library does not recognize, and the amount of answers that
-// the kernel still buffers. There is no state, so any number of threads may load this addon.
+// Functions for a connection that uWebSockets.js lacks: its identity, a 100 (Continue), and the
+// answers that the kernel still buffers. There is no state, so any number of threads may load this
+// addon.
 
 #include <node.h>
 
@@ -25,7 +25,7 @@ namespace {
 // identify nothing.
 constexpr std::uintptr_t kHeapObjectTag = 1;
 
-// Returns the connection of a response object; null for any other object.
+// Returns null for an object that is not a response.
 void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
   if (info.Length() == 0 || !info[0]->IsObject()) return nullptr;
   const v8::Local<v8::Object> object = info[0].As<v8::Object>();
@@ -41,8 +41,8 @@ void connectionId(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(static_cast<double>(reinterpret_cast<std::uintptr_t>(socketOf(info))));
 }
 
-// The functions of uSockets (libusockets.h) that this addon uses. Their library is already loaded.
-// If its build does not export a function, the pointers stay null.
+// The functions of uSockets (libusockets.h) that this addon uses. If the loaded library does not
+// export a function, the pointers stay null.
 struct UsSockets {
   void* (*nativeHandle)(int ssl, void* socket) = nullptr;
   int (*write)(int ssl, void* socket, const char* data, int length, int more) = nullptr;
@@ -103,8 +103,8 @@ void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 #ifdef __linux__
-// Returns the descriptor of a uSockets socket, or -1 if the descriptor is unknown. With the ssl
-// argument 0, the library returns the descriptor as the native handle, even of a TLS socket.
+// Returns -1 if the descriptor is unknown. With the ssl argument 0, the library returns the
+// descriptor as the native handle, even of a TLS socket.
 int descriptorOf(void* socket) {
   const UsSockets& sockets = usSockets();
   if (socket == nullptr || sockets.nativeHandle == nullptr) return -1;
@@ -117,8 +117,7 @@ bool setOption(int descriptor, int level, int name, const void* value, socklen_t
 #endif
 
 // readSendQueue(response, queue: Float64Array): boolean. Writes the number of sent bytes that the
-// client's kernel has not acknowledged, then the number of acknowledged bytes. Returns false if the
-// system does not report them. The connection must be open.
+// client has not acknowledged, then the number of acknowledged bytes. The connection must be open.
 void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__
@@ -154,8 +153,7 @@ void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 // keepOpen(response, seconds): boolean. Sets the time without a request or a write after which the
-// library closes an open connection. The default is ten seconds. The library may close the
-// connection up to four seconds earlier.
+// library closes the connection. The library may do so up to four seconds earlier.
 void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -166,8 +164,8 @@ void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 // limitSends(listenSocket, bytes, ms): boolean. Applies to connections accepted from now on. The
-// kernel buffers at most about `bytes` per connection. The kernel ends a connection, even a closed
-// connection, if the client acknowledges nothing for `ms`.
+// kernel buffers about `bytes` per connection, and ends a connection whose client acknowledges
+// nothing for `ms`.
 void limitSends(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__

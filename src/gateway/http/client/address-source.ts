@@ -1,5 +1,5 @@
 // Finds the client of a request. If the socket's peer is a trusted proxy, the client is the address
-// that the proxy names by PROXY protocol or X-Forwarded-For. Otherwise, the peer is the client.
+// in the PROXY header or in X-Forwarded-For. Otherwise, the peer is the client.
 
 import {
   addressOfText,
@@ -46,8 +46,8 @@ export class AddressSource {
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request. Only the first header can be the proxy's
-    // own. Later headers may come from the client, because a proxy forwards all bytes.
+    // uWS accepts a PROXY header before every request, but only a connection's first header is from
+    // the proxy. A client may have sent the later headers.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -62,7 +62,6 @@ export class AddressSource {
     const atFirstRequest = (response: HttpResponse, peer: string): string =>
       trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
     const peers = new ConnectionAddresses<HttpResponse>({
-      // Without the addon, all connections have the id 0, so they are not counted by address.
       connectionId: connectionId ?? (() => 0),
       read: (response) => text(response.getRemoteAddress()),
       atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
@@ -77,14 +76,14 @@ export class AddressSource {
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
   }
 
-  /** Tracks a connection that opens or closes. Set this on every app with `app.filter`. */
+  /** Call this with `app.filter` on every app. */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns the client's address; "" if unknown. Call this once with every request, while its head
-   * is being handled. The methods below apply to the request of the last call.
+   * Returns "" if the address is unknown. Call this once with every request, while its head is
+   * being handled. The other methods apply to the request of the last call.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
@@ -95,8 +94,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether a proxy may have read the head. Returns true for a connection's first request,
-   * because its sender is unknown. For later requests, the headers of the first request decide.
+   * Returns whether a proxy may have read the head. True for a connection's first request. For
+   * later requests, the headers of the first request decide.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const { connection, wasFirst } = this.#peers;
@@ -106,10 +105,6 @@ export class AddressSource {
     return true;
   }
 
-  /**
-   * Returns the User-Agent. On a connection of one client, returns the client name of the first
-   * request instead. `isRead` is the result of `isReadByOthers`.
-   */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const { connection } = this.#peers;
     if (connection === undefined || connection.isShared) return request.getHeader("user-agent");
@@ -122,8 +117,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether the request has an Expect header. On a connection of one client, assumes that
-   * later requests have none if no earlier request had one. Always reads the header of a long body.
+   * On a connection of one client, later requests count as requests without an Expect header if no
+   * earlier request had one. The header of a long body is always read.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const { connection } = this.#peers;
@@ -144,8 +139,7 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // getHeader returns only the first of several lines. HAProxy adds its line after the client's
-  // line.
+  // getHeader returns only the first line. HAProxy adds its line after the client's line.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
@@ -158,19 +152,15 @@ function throughProxies(
   };
 }
 
-/** Maximum number of entries that are read. No chain of proxies is that long. */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** Maximum length of a cached text. `cachedMax` of the longest headers would use 64 MiB. */
+/** `cachedMax` of the longest headers would use 64 MiB. */
 const cachedTextMax = 128;
-/** Maximum length of an entry: an IPv6 address with zone, port, brackets, quotes and blanks. */
 const entryCharsMax = 128;
 
 /**
- * Returns a function that finds the client in the lines of X-Forwarded-For, joined by commas. Each
- * proxy appends its peer, so the client is the first untrusted address from the right. A client may
- * have written the addresses to the left. If all addresses are trusted, the client is the leftmost
- * address.
+ * `text` has the lines of X-Forwarded-For, joined by commas. The client is the first untrusted
+ * address from the right, because a client may have written the addresses to the left.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -200,7 +190,6 @@ function walk(text: string, trusts: (address: string) => boolean): string {
   return client;
 }
 
-/** Returns the address in an entry of any proxy; "" if the entry has no address. */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();
   if (text.length > entryCharsMax) return "";
@@ -213,24 +202,15 @@ function addressOfEntry(entry: string): string {
 
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
-  /** Reads the address of a connection. Called at each request if connections have no identity. */
   readonly read: (response: Response) => string;
-  /**
-   * Returns the address that counts from the connection's first request on. Called at the first
-   * request, with the address of the connection's peer. If this function is set, the address of an
-   * unidentified connection is "".
-   */
+  /** Called at the first request, with the address of the peer. Returns the address that counts. */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Called once if connections can no longer be identified. */
   readonly distrusted?: (() => void) | undefined;
   readonly limits: ConnectionLimits;
   readonly opening?: NewConnections<Response> | undefined;
 }
 
-/**
- * Holds one entry per open connection, with its address. Reading an address from uWS would allocate
- * an ArrayBuffer, which would take longer than routing a request.
- */
+/** Reading an address from uWS takes longer than routing a request, so addresses are cached. */
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #connections = new Map<number, OpenConnection>();
@@ -243,7 +223,6 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#options = options;
   }
 
-  /** The connection of the last call of `of`; undefined if the connection is unknown. */
   get connection(): OpenConnection | undefined {
     return this.#last;
   }
@@ -252,12 +231,10 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return this.#connections.size;
   }
 
-  /** Whether the last call of `of` was for the first request of a known connection. */
   get wasFirst(): boolean {
     return this.#wasFirst;
   }
 
-  /** Tracks a connection that opens (`change` above 0) or closes. The filter of uWS calls this. */
   follow(response: Response, change: number): void {
     const { connectionId, read, limits, opening } = this.#options;
     const id = this.#isTrusted ? connectionId(response) : 0;
@@ -286,11 +263,10 @@ export class ConnectionAddresses<Response extends NewConnection> {
       opening?.opened(response, { id, address: siteOf(connection.address) });
   }
 
-  /** Returns the address of the response's connection. Call this once with every request. */
+  /** Call this once with every request. */
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);
-    // The set is usually empty, which saves the look-up.
     this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
     const held = this.#connections.get(id);
     this.#last = held;
@@ -302,7 +278,6 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return held.address;
   }
 
-  /** Removes all addresses, because two open connections had the same id. */
   #distrust(): void {
     this.#isTrusted = false;
     this.#connections.clear();

@@ -1,13 +1,11 @@
 // Short names of the programs that send requests, so that operators find the sender of rejected
 // requests. The names come from untrusted clients and are only displayed.
 
-/** Names of browsers in order of precedence. A User-Agent also contains names of other browsers. */
+/** A User-Agent also contains names of other browsers, so the order matters. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
-/** Matches a name and its version, even in a name that clientName has returned. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** Matches the SDK header of the newer protocol. The last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
@@ -16,11 +14,10 @@ export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);
   const name = text.startsWith("Mozilla/") ? browserIn(text) : productIn(text);
-  // A copy, because a substring would retain the whole header while the connection is open.
+  // A substring would retain the whole header while the connection is open.
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
-/** Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for any other form. */
 export function sdkName(sdkInfo: string): string {
   const [, name, version] = sdk.exec(sdkInfo) ?? [];
   return name === undefined

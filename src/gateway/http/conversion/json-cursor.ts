@@ -1,11 +1,11 @@
-// Reads a JSON text byte by byte and parses single values. So a malformed value affects no other
-// value, and only one span is in memory at a time.
+// Reads a JSON text byte by byte and parses single values, so that a malformed value affects no
+// other value.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 
-/** A position in a JSON text. Each value must be read by exactly one call of a method. */
+/** Each value must be read by exactly one call of a method. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
@@ -27,7 +27,7 @@ export class JsonCursor {
     this.#take(Ascii.CloseBrace, "a comma or the end of an object");
   }
 
-  /** Yields once per item of an array. Each item must be read before the next item. */
+  /** Each item must be read before the next item. */
   *items(): Generator<undefined, void> {
     this.#take(Ascii.OpenBracket, "an array");
     if (this.#takeIf(Ascii.CloseBracket)) return;
@@ -41,8 +41,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads a value and parses it. Throws a RejectedSpanError if the value is too large for a span,
-   * and a MalformedOtlpError if it is not JSON.
+   * Throws a RejectedSpanError if the value is too large, and a MalformedOtlpError if it is not
+   * JSON.
    */
   value(): unknown {
     const text = this.text();
@@ -57,7 +57,7 @@ export class JsonCursor {
     }
   }
 
-  /** Reads a value and returns its text. Only parsing finds mismatched brackets. */
+  /** Does not find mismatched brackets, which only parsing finds. */
   text(): Buffer {
     const first = this.#peek();
     const bytes = this.#bytes;
@@ -102,7 +102,6 @@ export class JsonCursor {
   }
 }
 
-/** Whether each byte can be part of a number or of a literal such as `true`. */
 const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
   /[\w+.-]/.test(String.fromCharCode(byte)),
 );
@@ -112,10 +111,9 @@ export function camelCased(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Matches a pair of encoded surrogates (CESU-8), in Latin-1. */
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
-/** Decodes UTF-8. A pair of encoded surrogates becomes the character that it represents. */
+/** A pair of encoded surrogates becomes the character that it represents. */
 export function textIn(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString();
   const joined = bytes.toString("latin1").replace(surrogatePairs, (pair) => {
@@ -126,7 +124,7 @@ export function textIn(bytes: Buffer): string {
   return Buffer.from(joined, "latin1").toString();
 }
 
-/** Parses the text. If necessary, replaces NaN and Infinity by `null`, as the intake does. */
+/** If necessary, replaces NaN and Infinity by `null`, as the intake does. */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);
@@ -149,7 +147,6 @@ function withoutNonFinite(text: string): string {
   return pieces.join("");
 }
 
-/** Returns the offset after the closing quote of the string that begins at `start`. */
 function afterString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;

@@ -1,5 +1,3 @@
-// The thread that converts bodies, one after another. converter.ts runs on the main thread.
-
 import { Buffer } from "node:buffer";
 import { getPriority, platform, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";

@@ -1,5 +1,4 @@
-// Writes the events of a v1 request to its own frames, even if there are few events, so that the
-// outcome of each event is known.
+// Writes the events of a v1 request to its own frames, so that the outcome of each event is known.
 
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
@@ -16,18 +15,17 @@ import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
-  /** The id of the request, equal at each retry; "" if the client sends no id. */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
-/** Share of a frame's size from which it is full, so that the event that fills it usually fits. */
+/** From this share on, a frame counts as full, so that the event that fills it usually fits. */
 const fullShare = 3 / 4;
 const overheadBytes = 256;
 
 /**
- * A client may retry the events of some frames without the events between them. So only the events
- * in a frame decide where it ends: after the event that fills it, in bytes as the client sent them.
+ * A client may retry the events of some frames only. So only the events in a frame decide where it
+ * ends, by the bytes that the client sent.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -40,7 +38,6 @@ export class ResultFrames extends OwnFrames {
    * no id, the frame may contain equal events of another client.
    */
   #isNamed = true;
-  /** Bytes as the client sent them, plus `overheadBytes` for each event. */
   #bytesFilled = 0;
 
   constructor(work: Work, publisher: Publisher, { requestId, results }: ResultFramesOptions) {
@@ -64,7 +61,6 @@ export class ResultFrames extends OwnFrames {
     return this.frame;
   }
 
-  /** Returns a message id that depends only on the frame's events. */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
     return this.#isNamed ? name : "";
@@ -75,7 +71,6 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /** Returns whether the frame is full, or too small for the next event. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;
@@ -100,7 +95,6 @@ export class ResultFrames extends OwnFrames {
     );
   }
 
-  /** Copies the frame into a larger frame with space for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
@@ -148,9 +142,8 @@ class ResultWaiter implements FrameWaiter {
   }
 }
 
-/** Maximum bytes of items that are copied together and hashed in one call, which is faster. */
 const collectedBytesMax = 16_384;
-/** Separates items. JSON never contains this byte, so different lists have different bytes. */
+/** JSON never contains this byte, so different lists have different bytes. */
 const END = 0;
 
 class ItemsHash {

@@ -22,8 +22,8 @@ export class UuidList {
   #length = 0;
   readonly #words: Uint32Array;
   /**
-   * A hash table with open addressing. A slot has the index of a uuid plus 1, or 0. At least half
-   * of the slots are free.
+   * Open addressing. A slot has the index of a uuid plus 1, or 0. At least half of the slots are
+   * free.
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
@@ -42,12 +42,11 @@ export class UuidList {
     return this.#length;
   }
 
-  /** Number of examined slots, as a measure of work. Each `add` examines at least one slot. */
   get probes(): number {
     return this.#probes;
   }
 
-  /** Adds a uuid. Returns the index of an equal uuid; -1 without one, and for nil and max. */
+  /** Returns the index of an equal uuid; -1 if there is none. Also returns -1 for nil and max. */
   add(text: Buffer, start: number): number {
     const words = this.#words;
     const first = this.#length * wordsPerUuid;
@@ -119,7 +118,7 @@ function fourDigits(text: Buffer, start: number): number {
   return value;
 }
 
-/** Maximum number of slots that are examined per slice. This takes a quarter of a millisecond. */
+/** Examining this number of slots takes a quarter of a millisecond. */
 const probesAtOnceMax = 512;
 
 export function readUuids(work: Work): UuidList | Problem {
@@ -128,7 +127,6 @@ export function readUuids(work: Work): UuidList | Problem {
   return reader.problem ?? reader.uuids;
 }
 
-/** Reads the uuids in slices, for a batch of any length. Stops if `refusal` returns a problem. */
 export async function readUuidsInTurns(
   work: Work,
   share: LoopShare,
@@ -150,7 +148,6 @@ export async function readUuidsInTurns(
   return reader.uuids;
 }
 
-/** Reads uuids. Stops at the first uuid that is missing, malformed, or equal to an earlier uuid. */
 class UuidReader {
   readonly uuids: UuidList;
   problem: Problem | undefined = undefined;
@@ -163,7 +160,6 @@ class UuidReader {
     this.#table = table;
   }
 
-  /** Reads rows up to `end`, or until `probesMax` probes. Returns the next row. */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;
     const probesEnd = uuids.probes + probesMax;

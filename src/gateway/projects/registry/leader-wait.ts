@@ -9,8 +9,8 @@ const waitMsMaxDefault = 10_000;
 const retryMs = 200;
 
 /**
- * Returns the result of `work` as soon as there is a leader. Throws all other errors immediately.
- * `isRepeatable` is false for a write, which may have succeeded in spite of a timeout.
+ * Retries while there is no leader, and throws all other errors immediately. A write is not
+ * repeatable, because it may have succeeded in spite of a timeout.
  */
 export async function onceLed<T>(
   work: () => Promise<T>,
@@ -33,7 +33,7 @@ export async function onceLed<T>(
   }
 }
 
-/** Returns whether the message had no receiver, for example because the stream has no leader. */
+/** A stream without a leader has no receiver. */
 function hadNoReceiver(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof RequestError && cause.isNoResponders();

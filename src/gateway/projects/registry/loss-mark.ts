@@ -1,6 +1,6 @@
-// Detects that the registry has lost projects, and marks the bucket until an operator declares it
-// complete. Without the mark, the loss could not be detected once a lost project is added again.
-// The mark is an entry, so that a copy of the bucket includes it.
+// Marks a registry that has lost projects until an operator declares it complete. Without the mark,
+// the loss could not be detected once a lost project is added again. The mark is an entry, so that
+// a copy of the bucket includes it.
 
 import type { JetStreamManager, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -18,7 +18,7 @@ import {
 } from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
 
-/** The key of the mark's entry. It has a dot, so it cannot be a project's id. */
+/** The key has a dot, so it cannot be a project's id. */
 export const lossMark = "registry.incomplete";
 
 export const lossAdvice =
@@ -29,8 +29,8 @@ export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operati
 }
 
 /**
- * Marks an empty bucket that has lost its content. Must be called before an entry is added. Does
- * nothing on a leaf node, whose registry is on the hub.
+ * Must be called before an entry is added. Does nothing on a leaf node, whose registry is on the
+ * hub.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -67,18 +67,16 @@ export async function requireNoneLacking(
 }
 
 export interface StoredEvents {
-  /** Whether the streams have ever had events, which may have been removed since. */
   readonly any: boolean;
-  /** Projects that have events now, except in messages that they share with other projects. */
+  /** Excludes projects that have only messages with events of several projects. */
   readonly projectIds: ReadonlySet<string>;
 }
 
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
-/** Number of concurrent stream queries, so that many partitions do not delay a start. */
 const askedAtOnce = 16;
 
-/** Returns what the streams have stored. Not for a leaf's streams, which do not begin at 1. */
+/** Not for a leaf's streams, which do not begin at 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,

@@ -19,9 +19,7 @@ export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
   readonly signal?: AbortSignal | undefined;
-  /** Interval between polls of the bucket. Default: 0.5 s. */
   readonly pollMs?: number | undefined;
-  /** Returns the projects that have events. Each must have an entry at the first reading. */
   readonly storedEvents?: () => Promise<StoredEvents>;
   /** Returns the error that ends the wait for the first reading; undefined if waiting may help. */
   readonly refusal?: (error: unknown) => Error | undefined;
@@ -41,7 +39,6 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
   return registry;
 }
 
-/** Describes a change of a project without its keys; empty if nothing has changed. */
 function changesOf(before: Project | undefined, after: Project | undefined): string[] {
   if (before === undefined) return after === undefined ? [] : ["added"];
   if (after === undefined) return ["removed"];
@@ -61,7 +58,6 @@ export class Registry implements ProjectLookup {
   readonly #followed: Promise<void>;
   readonly #firstReading = Promise.withResolvers<void>();
   #isReady = false;
-  /** The error of a missing bucket; undefined after the next whole reading. */
   #bucketFault: string | undefined;
   #isFaultLogged = false;
   readonly opened: Promise<void>;
@@ -97,7 +93,6 @@ export class Registry implements ProjectLookup {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
 
-  /** Why the gateway may not know all projects; undefined if it knows all. */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
     return found === undefined
@@ -148,7 +143,6 @@ export class Registry implements ProjectLookup {
       : "The project registry does not answer: the key may be new";
   }
 
-  /** Returns whether the registry has the project. After a loss, all projects known before. */
   has(projectId: string): boolean {
     return this.#known.byId(projectId) !== undefined;
   }
@@ -216,14 +210,12 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /** Ends a reading. From the first reading on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();
     this.#firstReading.resolve();
   }
 
-  /** Logs when a problem begins or ends. Called after any change. */
   #judge(): void {
     const found = this.fault;
     const { missing, size } = this.#known;

@@ -159,7 +159,7 @@ describe("an AI event as a multipart body", () => {
     expect(whole?.["properties"]).toEqual(JSON.parse(stored));
   });
 
-  test("lists the parts that are not stored, both in the event and in the answer", () => {
+  test("lists the parts that are not stored", () => {
     const { event: whole, answer } = converted(
       bodyOf([
         event,
