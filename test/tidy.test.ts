@@ -48,7 +48,7 @@ const contracts = [
   "gateway/streams/project-shares.ts",
   "records/frame-sink.ts",
 ];
-const ofHttp = [base, ...contracts, "gateway/body", "gateway/http", "gateway/upstream"];
+const ofHttp = [base, ...contracts, "gateway/body", "gateway/http", "gateway/upstream", "rules"];
 const ofReaders = [base, "records", "readers/stream"].concat(
   ["metrics", "nats", "postgres"].map((folder) => `platform/${folder}`),
 );
@@ -65,7 +65,7 @@ const mayImport: Record<string, string[]> = {
   "gateway/http": ofHttp,
   "gateway/body": ofHttp,
   "gateway/upstream": ofHttp,
-  "gateway/intake": [base, ...contracts, "records"],
+  "gateway/intake": [base, ...contracts, "records", "rules"],
   "gateway/publish": [base, ...contracts, "platform/nats"],
   "gateway/streams": [base, ...contracts, "platform/nats"],
   "gateway/projects": [base, ...contracts, "platform/nats", "rules"],

@@ -223,7 +223,7 @@ export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir"
   const folder = folderOf(config);
   if (folder === undefined || folder === path.resolve(config.dataDir) || !isAbsent(folder)) return;
   throw new CommandError(
-    `cannot open the effects database: the folder ${folder} does not exist: create it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another file`,
+    `cannot open the effects database: the folder ${folder} does not exist. Create it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another file`,
   );
 }
 

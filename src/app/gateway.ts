@@ -131,6 +131,7 @@ function watchSides(
     penstock_projects_over_share: () => shares.projectsOver,
     penstock_projects: () => registry.projectsKnown,
     penstock_registry_in_doubt: () => registry.fault !== undefined,
+    penstock_projects_without_current_rules: () => registry.rulesUnusable,
     penstock_stream_bytes: () =>
       watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
     penstock_stream_bytes_max: () =>

@@ -20,13 +20,27 @@ export function addRules(program: Command, context: CommandContext): void {
   withSettings(
     rules
       .command("check <file>")
-      .description("check a rules file; - is standard input. Needs no NATS and changes nothing"),
+      .description("check a rules file; - is standard input. Changes nothing"),
     natsSettings,
   )
+    .option(
+      "--against <duration>",
+      "also apply it to the events stored in this time, such as 24h, and print what each rule would do",
+      duration,
+    )
+    .option("--project <id>", "the project whose events --against reads")
     .option("--json", "print JSON", false)
-    .action(async (file: string, options: { json: boolean }, command: Command) => {
-      await (await commands()).check(of(command), file, options.json);
-    });
+    .action(
+      async (
+        file: string,
+        { against, project, json }: { against?: number; project?: string; json: boolean },
+        command: Command,
+      ) => {
+        if (against === undefined) return await (await commands()).check(of(command), file, json);
+        const { checkAgainst } = await import("../commands/rules/against.ts");
+        await checkAgainst(of(command), file, { project, ageMs: against, json });
+      },
+    );
   withSettings(
     rules
       .command("apply <project> <file>")

@@ -174,7 +174,7 @@ export async function demoProject(
     const place = { prefix: effective.subjectPrefix, replicas: effective.replicas };
     const project = await ensureDemoProject(link.connection, place);
     if (project === undefined)
-      log.warn({}, "project registry: it has lost projects, so the sample project is not added");
+      log.warn({}, "project registry has lost projects: the sample project is not added");
     return project;
   } finally {
     await link.close();

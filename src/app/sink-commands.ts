@@ -135,7 +135,7 @@ function addParquet(sink: Command, context: CommandContext): void {
       const why = whyNeverMade(folder);
       if (why !== undefined)
         throw new CommandError(
-          `${folder} cannot be created or written to: ${why}: name another folder`,
+          `${folder} cannot be created or written to: ${why}. Name another folder`,
         );
       const { ParquetTarget } = await import("../readers/sinks/parquet/parquet-target.ts");
       const { runSink } = await import("./sink.ts");

@@ -156,7 +156,10 @@ async function sinkLink(config: Config, options: SinkLinkOptions) {
       if (error instanceof CommandError || error instanceof NatsRefusedError) throw error;
       const { message: reason } = error as Error;
       waits(`waiting for the registry: ${reason}`);
-      warning.warn({ reason }, "project registry: waiting for it to look up the named projects");
+      warning.warn(
+        { reason },
+        "project registry unavailable: the sink cannot look up the projects in its options yet",
+      );
     }
     await pauseUntilAborted(againMs, signal);
     signal.throwIfAborted();
@@ -178,13 +181,13 @@ async function lookUp(connection: NatsConnection, { config, named, log }: Lookup
   } catch (error) {
     if (error instanceof CommandError) {
       const known = await registeredProjects(connection, config);
-      if (known.length === 0) throw new Error("it has no projects yet");
+      if (known.length === 0) throw new Error("no project is registered yet");
       throw new CommandError(error.message, usageExitCode);
     }
     if (violationIn(error) === undefined) throw error;
     log.warn(
       { reason: (error as Error).message },
-      "project registry: no permission to read it, so the named projects are not checked",
+      "project registry not readable: no permission, so the projects in --projects are not checked",
     );
   }
 }

@@ -54,14 +54,14 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
 }
 
 async function readRegistry(
-  { config, log, signal, status, closers, registryPollMs: pollMs }: GatewayBase,
+  { config, log, signal, status, clock, closers, registryPollMs: pollMs }: GatewayBase,
   link: NatsLink,
 ): Promise<Registry> {
   const { connection } = link;
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
   const registry = await openRegistry({
     connection,
-    ...{ prefix, replicas, hubDomain, log, signal, pollMs },
+    ...{ prefix, replicas, hubDomain, log, signal, pollMs, wallMs: () => clock.wallMs() },
     refusal: (error) => link.refusal(error),
     // If the streams contain events of a missing project, the registry has lost projects. This
     // cannot be checked on a leaf node, because its registry is on the hub.

@@ -30,7 +30,7 @@ export async function gather(
   }
   if (config.hubDomain !== undefined) {
     throw new CommandError(
-      "gather: this command runs at the hub: set PENSTOCK_NATS_URL to the hub's NATS, and unset PENSTOCK_HUB_DOMAIN",
+      "gather must run at the hub. Set PENSTOCK_NATS_URL to the hub's NATS, and unset PENSTOCK_HUB_DOMAIN",
       usageExitCode,
     );
   }

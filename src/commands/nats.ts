@@ -32,7 +32,7 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   }
   if (isNoteHidden(resolve(config.dataDir))) {
     throw new CommandError(
-      `cannot find NATS: only the user who started Penstock may read the address of the embedded nats-server of ${config.dataDir}: run this command as that user`,
+      `cannot find NATS: only the user who started Penstock may read the address of the embedded nats-server of ${config.dataDir}. Run this command as that user`,
     );
   }
   throw new CommandError(

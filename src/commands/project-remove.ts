@@ -11,6 +11,7 @@ import {
   UnknownProjectError,
 } from "../gateway/projects/registry/bucket.ts";
 import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
+import { removeSalts } from "../gateway/projects/rules/daily-salts.ts";
 import { removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { StoreError } from "../platform/base/store-error.ts";
@@ -49,7 +50,7 @@ export async function removeProject(
   mustBeProjectId(id);
   if (config.hubDomain !== undefined)
     throw new CommandError(
-      "project remove: the hub has the projects of this leaf node and a copy of their events: run the command at the hub. The events on the leaf expire by age",
+      "project remove: the hub has the projects of this leaf node and a copy of their events. Run the command at the hub. The events on the leaf expire by age",
     );
   await withNats(command, async (connection) => {
     await mustBeKnown(connection, config, { command: "project remove", project: id });
@@ -100,6 +101,7 @@ class Removal {
       await delay(gatewaysReadMs + usageWriteMsMax);
       await this.#removeUsage(manager);
       const entries = await removeRules(this.#connection, this.#place);
+      await removeSalts(this.#connection, this.#place);
       if (entries > 0) say(command, "its rules and the secret of their hashes: erased");
     });
     say(command, `project ${id} removed`);

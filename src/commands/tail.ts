@@ -239,7 +239,7 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
   }
   if (unreadable > 0)
     say(
-      `message ${message.seq} of ${message.info.stream}: skipped ${unreadable} lines that are not events`,
+      `skipped ${unreadable} lines of message ${message.seq} of ${message.info.stream} that are not events`,
     );
   return shown.join("");
 }

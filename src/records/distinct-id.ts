@@ -1,5 +1,5 @@
-// Converts an id to the stored text, which has at most 400 characters and no NUL. A longer id
-// becomes its beginning and a hash of the whole id, so that different ids stay different.
+// Converts an id to the text that is stored. It has at most 400 characters and no NUL. A longer id
+// is replaced by its beginning and a hash of the whole id, so that different ids stay different.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -8,13 +8,13 @@ import { isString } from "./item-view.ts";
 import type { TokenType } from "./table.ts";
 import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 
-/** In code points, as in PostHog's columns for ids and group keys. */
+/** The maximum number of code points, as in PostHog's columns for ids and group keys. */
 export const distinctIdCharactersMax = 400;
 
 const hashCharacters = 43;
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
-/** 400 characters, each written as two escapes, take 4,802 bytes. */
+/** If each of 400 characters is written as two escapes, the token has 4,802 bytes. */
 const idTokenBytesRead = 8_192;
 
 interface DistinctIdText {
@@ -23,8 +23,8 @@ interface DistinctIdText {
 }
 
 /**
- * Converts an escaped string, a long string or a value that is not a string, which becomes compact
- * JSON. The type must not be Absent, Null or EmptyString.
+ * Converts a string that is long or has escapes, or a value that is not a string. Such a value
+ * becomes compact JSON. The type must not be Absent, Null or EmptyString.
  */
 export function distinctIdText(
   body: Buffer,

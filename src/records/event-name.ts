@@ -1,4 +1,4 @@
-// Determines the kind of an event from its name. Compares bytes without creating a string.
+// Determines the kind of an event from its name. To avoid creating a string, it compares bytes.
 
 import type { Buffer } from "node:buffer";
 import { type ItemView, isString, typeAt } from "./item-view.ts";
@@ -8,7 +8,7 @@ import { Kind } from "./verdict.ts";
 
 export const NoKind = {
   Nameless: -1,
-  /** Old browser SDKs sent this event for each request of a page. */
+  /** Old browser SDKs send an event with this name for each request of a page. */
   Performance: -2,
 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
@@ -58,7 +58,10 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
       })),
 );
 
-/** A name that begins with 4 KiB of white space counts as `Nameless`. */
+/**
+ * Returns the kind of the event. If its name begins with 4 KiB of white space, the event counts as
+ * `Nameless`.
+ */
 export function kindOf({ body, table, row }: ItemView): SpecialKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
   if (!isString(type)) return NoKind.Nameless;

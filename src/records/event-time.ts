@@ -1,6 +1,7 @@
-// Determines when an event happened: from its `offset`, else its `timestamp` minus the error of the
-// client's clock, else the time of receipt. The clock's error is `sent_at` minus the time of
-// receipt.
+// Determines the time of an event. If the event has an `offset`, the time is the time of receipt
+// minus the offset. Otherwise, if it has a `timestamp`, the time is the timestamp minus the error
+// of the client's clock. This error is `sent_at` minus the time of receipt. If it has neither, the
+// time is the time of receipt.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -19,7 +20,7 @@ import {
 import { storedMsMin } from "./timestamp.ts";
 import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
-/** A time further ahead means that the client's clock was never set. */
+/** If a time is further in the future, the clock of the client was probably never set. */
 export const aheadMsMax = 23 * 3_600_000;
 
 const plainDigitsMax = 15;
@@ -76,7 +77,10 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
   return body.subarray(table[extra + Extra.OffsetStart]!, table[extra + Extra.OffsetEnd]!);
 }
 
-/** Returns the time from event to request by the client's clock. The result may be Infinity. */
+/**
+ * Returns the milliseconds between the event and its request, measured by the client's clock. The
+ * result may be Infinity.
+ */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
   const start = table[extra + Extra.OffsetStart]!;
@@ -85,7 +89,10 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** posthog-js sends an integer. Parses it without creating a string; NaN for other numbers. */
+/**
+ * Parses an integer without creating a string, because posthog-js sends an integer. Returns NaN for
+ * other numbers.
+ */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

@@ -1,5 +1,5 @@
-// The fields of a stored record, in the order in which they are written. The reference page, the
-// columns of the sinks and a test of the consumer's types are derived from this table.
+// The fields of a stored record, in the order in which they are written. The reference page and the
+// columns of the sinks are generated from this table. A test compares the consumer's types with it.
 
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";

@@ -122,9 +122,16 @@ export class MemberNames {
   }
 }
 
-/** FNV-1a of 32 bits, like hash_of in addon/find_members.cc. */
-function nameHash(level: number, name: Uint8Array): number {
-  let hash = Math.imul(0x811c_9dc5 ^ level, 0x0100_0193);
-  for (const byte of name) hash = Math.imul(hash ^ byte, 0x0100_0193);
-  return hash >>> 0;
+/** A hash over some bytes of the name, like hash_of in addon/find_members.cc. */
+function nameHash(level: number, name: Buffer): number {
+  const { length } = name;
+  let hash = Math.imul(level, 0x9e37_79b1) ^ length;
+  if (length < 4) {
+    for (const byte of name) hash = Math.imul(hash ^ byte, 0x85eb_ca6b);
+  } else {
+    hash = Math.imul(hash ^ name.readInt32LE(0), 0x85eb_ca6b);
+    hash = Math.imul(hash ^ name.readInt32LE((length >> 1) - 2), 0xc2b2_ae35);
+    hash = Math.imul(hash ^ name.readInt32LE(length - 4), 0x27d4_eb2f);
+  }
+  return (hash ^ (hash >>> 15)) >>> 0;
 }

@@ -1,5 +1,5 @@
-// The rules for one event, which docs/reference/event-fields.md describes. First come the reasons
-// to drop the event, then errors, then warnings.
+// The rules for a single event. docs/reference/event-fields.md describes them. First come the rules
+// that drop the event, then those that cause an error, then those that cause a warning.
 
 import { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
@@ -107,7 +107,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdEnd = end;
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
-  // 400 bytes are at most 400 characters. A plain string with a visible start needs no cleaning.
+  // A string of 400 bytes has at most 400 characters. If it also has no escapes and begins with a
+  // visible character, it can be stored unchanged.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
@@ -120,7 +121,6 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   }
 }
 
-/** Repairs wrong members of `properties` in place. Wrong person fields are not stored. */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -174,7 +174,7 @@ function isListOrNothing(type: TokenType): boolean {
   return type === TokenType.Array || isObjectOrNothing(type);
 }
 
-/** Without the value that its name requires, an event has no effect. */
+/** Adds a warning if an event has no effect, because a value that its name requires is missing. */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -246,7 +246,7 @@ function judgePersonProfile(type: TokenType, verdict: Verdict): void {
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
   verdict.uuid = "new";
-  // Some clients send "" if an event has no uuid.
+  // Some clients send "" for an event without a uuid.
   if (isNothing(type) || type === TokenType.EmptyString) return;
   const start = table[row + Row.UuidStart]!;
   const end = table[row + Row.UuidEnd]!;
@@ -273,7 +273,7 @@ function convertUuid(sent: string, verdict: Verdict): void {
   verdict.uuidText = sent.toLowerCase();
 }
 
-/** In code points, as in PostHog. */
+/** The maximum number of code points, the same as in PostHog. */
 export const eventNameCharactersMax = 200;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {

@@ -47,8 +47,9 @@ export function itemFlags({ table, row }: ItemRow): number {
 }
 
 /**
- * An item whose distinct id is an object or array must be normalised, because the stored text must
- * not depend on spelling. An item that is too large is read unchanged.
+ * Returns whether an item can be read unchanged. If the distinct id is an object or array, the item
+ * must be normalised, because the stored text must not depend on how the client writes it. An item
+ * that is too large to be normalised is read unchanged.
  */
 export function isPlain(item: ItemRow): boolean {
   return (

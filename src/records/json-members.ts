@@ -1,5 +1,5 @@
-// Iterates over the members of a JSON object, or the elements of an array. Takes one pass without
-// recursion. The text must have been scanned.
+// Iterates over the members of a JSON object or the elements of an array, in one pass and without
+// recursion. The text must have passed a scan.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -11,7 +11,7 @@ export const ValueOddity = {
   Number: 4,
 } as const;
 
-/** PostgreSQL's `numeric` has 16,383 digits after the decimal point. */
+/** PostgreSQL's `numeric` allows only 16,383 digits after the decimal point. */
 const exponentMax = 10_000;
 
 const DIGIT_0 = 0x30;
@@ -29,7 +29,7 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/** Call `begin` for each text, and then `next` until it returns false. */
+/** Call `begin` for each text. Then call `next` until it returns false. */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;
@@ -37,7 +37,7 @@ export class JsonMembers {
   #hasNames = true;
   #oddities = 0;
   #hasEscape = false;
-  /** Excludes the quotes. In an array, the name is empty. */
+  /** The name of the member, without its quotes. In an array, the name is empty. */
   nameStart = 0;
   nameEnd = 0;
   nameHasEscape = false;

@@ -24,7 +24,10 @@ interface Addon extends LineFunctions, MemberFunctions {
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
-  /** The addon's copy of the numbers in table.ts and lines.ts, under the names `Group.Name`. */
+  /**
+   * The numbers of the addon. table.ts and lines.ts must have the same numbers. The names have the
+   * form `Group.Name`.
+   */
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
   readonly repair: (
@@ -47,7 +50,7 @@ const addonUrls = [
 
 let loaded: Addon | undefined;
 
-/** Throws if the addon is not built, does not load, or is from another source. */
+/** Throws if the addon is not built, cannot be loaded, or is from another source version. */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonUrls) as Addon);
   return loaded;

@@ -1,6 +1,6 @@
-// Parses timestamps in formats other than ISO 8601 if they mean the same time to every reader.
-// Rejects an ambiguous order of day and month (`05.06.2026`). Must not use the clock or the
-// machine's time zone.
+// Parses timestamps that are not in ISO 8601. It accepts a format only if all readers understand
+// the same time. It rejects dates whose day and month could be swapped (`05.06.2026`). The result
+// must not depend on the clock or on the time zone of the machine.
 
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
@@ -20,7 +20,10 @@ const weekdayNames = [
   ...["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
 ];
 
-/** Hours from UTC of the zones that RFC 2822 (4.3) defines. Most other names mean several zones. */
+/**
+ * The time zones that RFC 2822 (4.3) defines, with their difference from UTC in hours. Most other
+ * names have several meanings.
+ */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
   ...([
@@ -67,10 +70,10 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** Matches timestamps that state their zone twice. The replacement states the zone once. */
+/** Some formats state the time zone twice. The replacement states it only once. */
 const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] = [
-  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. Without an offset, only a zone
-  // name for UTC is exact.
+  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. If there is no offset, the
+  // time is certain only if the name of the zone means UTC.
   [/^([^[]+[t ][^[]*(?:[a-z](?<![ap]m)|[+-]\d\d(?::?\d\d)?))(?:\[!?[\w./+=-]+\])+$/i, "$1"],
   [
     /^([^[]+)(?=\[)(?:\[!?(?:z|(?:etc\/)?(?:utc|gmt|uct|zulu|universal))\])?(?:\[!?[\w-]+=[\w-]+\])*$/i,
@@ -84,13 +87,13 @@ const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] =
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** .NET's JSON: milliseconds since 1970, and an offset for display only. */
+/** The format of .NET's JSON: milliseconds since 1970, and an offset for display. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
-/** Parses a JSON token to milliseconds since 1970; NaN if the token is not a timestamp. */
+/** Parses a JSON token to milliseconds since 1970. Returns NaN if the token is not a timestamp. */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
@@ -156,7 +159,10 @@ function withoutExponent(number: string): string {
 }
 
 const year1Ms = -62_135_596_800_000;
-/** The beginning of year 1 in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
+/**
+ * The beginning of year 1 in seconds, milliseconds and microseconds since 1970, and the number of
+ * nanoseconds that Go returns for it.
+ */
 const zeroTimes: ReadonlySet<string> = new Set([
   ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
 ]);
@@ -183,7 +189,7 @@ function dateMs(parts: Parts): number {
   const month = monthOf(parts["month"] ?? "");
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
-  // If the month is too short for the day, Date continues into the next month.
+  // If the month has fewer days, Date continues with the next month.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
   if (weekday === undefined) return date.getTime();
@@ -191,7 +197,10 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/** Years 50 to 69 mean the last century only in mail (RFC 2822, 4.3), so they are NaN. */
+/**
+ * Returns NaN for the years 50 to 69 with two digits, because only mail formats define them as 1950
+ * to 1969 (RFC 2822, 4.3).
+ */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;

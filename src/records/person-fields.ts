@@ -1,6 +1,6 @@
-// Merges `$set`, `$set_once` and `$unset` of the event and of its `properties` into the stored
-// fields. Joins objects as text, so that numbers keep their digits. The addon then keeps the last
-// member of each name.
+// Merges `$set`, `$set_once` and `$unset` of an event with those in its `properties`. The result is
+// in the fields of the record. The objects are joined as text, so that numbers do not lose digits.
+// If a name is repeated, the addon then removes all but its last member.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -8,7 +8,7 @@ import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./it
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.ts";
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
-/** Merging this number of bytes takes about 7 ms. PostHog stores as much for a person. */
+/** Merging this number of bytes takes about 7 ms. PostHog's limit for a person is the same. */
 export const mergedBytesMax = 524_288;
 /** Merging this number of bytes takes at most 2 ms. */
 export const namesBytesMax = 65_536;
@@ -21,7 +21,7 @@ export interface JsonText {
   readonly end: number;
 }
 
-/** Throws if the text has no plain form. */
+/** Writes the plain form of a text. Throws if it has none. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
 interface Places {
@@ -57,7 +57,10 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /** Sets the slices, which are valid until the next call. Returns false if they are too large. */
+  /**
+   * Sets the slices of the verdict. They are valid until the next call. Returns false if the result
+   * is too large.
+   */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
@@ -110,7 +113,7 @@ export class PersonFields {
     this.#makeRoom(bytes + punctuationBytes);
     this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
-    // The last member of each name counts, so the top level is appended last.
+    // The top level is appended last, because the last member of each name counts.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
     this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
@@ -150,7 +153,6 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /** Earlier slices of the event still use the old buffer. */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -160,7 +162,7 @@ export class PersonFields {
   }
 }
 
-/** Returns 0 and warns if the value is not a list of names. `null` causes no warning. */
+/** Returns 0 and adds a warning if the value is not a list of names. `null` has no warning. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
@@ -183,7 +185,7 @@ function nameObjectBytesMax(listBytes: number): number {
 }
 
 /**
- * Collects lists of names as the keys of one object, so that the addon removes duplicates. The
+ * Collects lists of names as the keys of one object, because the addon then removes duplicates. The
  * buffer must have enough space.
  */
 class NameObject {

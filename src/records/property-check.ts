@@ -1,5 +1,6 @@
-// Checks the members of `properties` that the gateway uses. An empty list in place of an object
-// becomes `{}`. Spaces overwrite other wrong members, and `replaced` stores their values.
+// Checks the members of `properties` that the gateway uses. An empty list is replaced by `{}` if
+// the member must be an object. Other wrong members are overwritten with spaces, and `replaced`
+// stores their values.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";

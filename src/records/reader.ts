@@ -1,5 +1,5 @@
-// Reads the stored records of a frame. Scans all lines as one batch. If the batch fails, scans line
-// by line, so that a line that is not JSON affects no other line.
+// Reads the stored records of a frame. All lines are scanned together as one batch. If the batch is
+// invalid, each line is scanned separately, so that an invalid line does not affect other lines.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -32,7 +32,10 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /** [start, end) is the line in the frame's data, without the line feed. */
+  /**
+   * Called for a line that cannot be read. The line is at [start, end) in the data of the frame,
+   * without its line feed.
+   */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
@@ -43,7 +46,10 @@ interface ScannedText {
 }
 
 export class RecordReader {
-  /** The key of the hashes of events. Hashes of different readers cannot be compared. */
+  /**
+   * The key for the hashes of events. Each reader has its own key, so hashes of different readers
+   * cannot be compared.
+   */
   readonly uuidKey = randomFillSync(new Uint32Array(2));
   readonly #scanner: Scanner;
   readonly #joinLines = loadAddon().joinLines;
@@ -57,7 +63,7 @@ export class RecordReader {
   #lines = 0;
   #projectId = "";
 
-  /** The reader must be the only user of `scanner`. */
+  /** No other code may use `scanner`. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -65,8 +71,9 @@ export class RecordReader {
   }
 
   /**
-   * Skips blank lines, but line numbers count them. Pauses after every 64 lines. During a pause, no
-   * other frame may be begun. Throws if the scanner has no memory.
+   * Reads the records of a frame. Blank lines are skipped, but they count in line numbers. The
+   * generator pauses after every 64 lines. The caller must not begin another frame before this one
+   * has ended. Throws if the scanner has no memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
     this.#takeText(data);
@@ -150,7 +157,6 @@ export class RecordReader {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // Overwrites the end of earlier lines, which are no longer needed.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     afterLines.copy(body, end);
@@ -173,7 +179,7 @@ export class RecordReader {
     if (status === ScanStatus.Empty) return undefined;
     const what = status === ScanStatus.InvalidUtf8 ? "UTF-8" : "JSON";
     const at = this.#scanner.table[Header.ErrorOffset]!;
-    return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
+    return { reason: "not_json", detail: `the line is not ${what} from byte ${at} on` };
   }
 
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
@@ -193,7 +199,7 @@ export class RecordReader {
       if (!record.has(LineFlag.SameProject)) this.#readProject();
       record.projectId = this.#projectId;
     } else if (typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) !== TokenType.Object) {
-      const fault = { reason: "not_a_record", detail: "it is not an object" } as const;
+      const fault = { reason: "not_a_record", detail: "the line is not an object" } as const;
       visitor.unreadable(fault, line, record.start, record.end);
       return true;
     } else this.#members.fill(record, itemStart, itemEnd);
@@ -205,7 +211,6 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // Comparing the same string object is faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }
@@ -264,8 +269,8 @@ const times: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Reads records of other programs, with members in any order and spelling. Writes the same words as
- * the addon.
+ * Reads records that other programs have written. Their members may be in any order and spelling.
+ * It writes the same words as the addon.
  */
 class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));

@@ -1,5 +1,5 @@
-// The constant text of the records of one request, as bytes that are copied into each record. V8
-// would take four times as long to write a string.
+// The text that is the same in all records of one request. It is stored as bytes, because copying
+// bytes takes a quarter of the time of writing a string.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -38,7 +38,7 @@ const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
 export class RecordTemplate {
-  /** A record up to its event, with spaces for the uuid at `uuidAt`. */
+  /** The beginning of a record, up to the event. At `uuidAt`, it has spaces for the uuid. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
   readonly hasSentAt: boolean;
@@ -67,7 +67,7 @@ export class RecordTemplate {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have only one record, for which joining the pieces would not pay off.
+    // Joining the pieces is useful only from the second record on, and most requests have only one.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
@@ -154,12 +154,12 @@ const receivedAtOfRecord = Buffer.from(beforeReceivedAt);
 const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
 const beforeKind = Buffer.from('"kind":"');
 const uuidEnd = uuidAt + uuidBytes;
-/** Hashing all parts in one call is three times as fast. */
+/** One call that hashes all parts takes a third of the time of several calls. */
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * Returns a hash of the values that the client sent, to recognise a repeated event. `sentWith`
- * states which values the gateway added.
+ * Returns a hash of the values that the client sent. It is the same if the client sends the event
+ * again. `sentWith` states which values the gateway has added.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   const timestampAt = bytes.indexOf(beforeTimestamp, uuidEnd);

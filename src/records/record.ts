@@ -1,5 +1,5 @@
-// Writes the stored form of an event: one line of NDJSON, assembled from byte slices of the body
-// and constant text.
+// Writes the form of an event that is stored. It is one line of NDJSON, which consists of slices of
+// the body and of constant text.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -29,12 +29,15 @@ const closingBytes = 2;
 /** Maximum bytes of the member `rules`, whose version has at most 16 digits. */
 const rulesBytesMax = ',"rules":'.length + 16;
 
-/** The smallest stored item is {"distinct_id":1} and a comma. */
+/** The smallest item that can be stored is `{"distinct_id":1}` and a comma. */
 const storedItemBytesMin = 18;
-/** The constant text, the timestamps and an escaped distinct id. */
+/** This is enough for the constant text, the timestamps, and an escaped distinct id. */
 export const recordOverheadBytesMax = 1_024;
 
-/** Depends on the body only, so that a retry is split into the same frames. */
+/**
+ * Returns an upper bound of the bytes of all records. It depends only on the body, so that a retry
+ * is divided into the same frames.
+ */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes +
@@ -42,10 +45,16 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/** A larger historical request gets its own frames, by which a repeated import is recognised. */
+/**
+ * A larger historical request gets its own frames. These are necessary to recognise an import that
+ * is repeated.
+ */
 export const sharedHistoryBytesMax = 524_288;
 
-/** The constant text, project id, address, id and timestamps, minus an item's commas. */
+/**
+ * This is the size of the constant text, project id, address, id and timestamps, minus the commas
+ * of an item.
+ */
 const recordOverheadBytes = 256;
 
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
@@ -57,10 +66,11 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
   /**
-   * Returns the maximum size for any client clock, so that a retry is split into the same frames.
+   * Returns the maximum size of the record. The result does not depend on the client's clock, so
+   * that a retry is divided into the same frames.
    */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
-  /** The sink must have as much space as `measure` returned. */
+  /** Writes a record. The sink must have at least the space that `measure` has returned. */
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
@@ -166,7 +176,10 @@ export class JsonRecordWriter implements RecordWriter {
   }
 }
 
-/** Copies the timestamp if possible, which is three times as fast. */
+/**
+ * Writes the time of the event. If possible, it copies the timestamp from the body, because this is
+ * three times as fast.
+ */
 function writeMoment(
   item: ItemView,
   verdict: Verdict,

@@ -1,7 +1,7 @@
-// The layout of the scan table, which the scanner writes and the rules for events read.
-// addon/event_scan.h has the same numbers, which are compared when the addon is loaded. A span is
-// two words, the offsets [start, end) of a raw JSON token, quotes included; both are 0 if the value
-// is Absent.
+// The layout of the scan table. The scanner writes the table, and the rules for events read it.
+// addon/event_scan.h contains the same numbers. Both are compared when the addon is loaded. A span
+// consists of two words: the start and the end of a JSON token, including its quotes. If the value
+// is absent, both words are 0.
 
 import type { MemberFunctions } from "./found-members.ts";
 
@@ -22,12 +22,12 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType];
 export const ScanStatus = {
   Ok: 0,
   Empty: 1,
-  /** Header.ErrorOffset is the first byte that cannot continue a JSON text. */
+  /** Header.ErrorOffset is the first byte that makes the text invalid JSON. */
   InvalidJson: 2,
-  /** Header.ErrorOffset is the first byte of the first malformed sequence. */
+  /** Header.ErrorOffset is the first byte of the first malformed UTF-8 sequence. */
   InvalidUtf8: 3,
   OutOfMemory: 4,
-  /** The body is not Ok. `scan` returns the reason. Only `scanAtOnce` returns Unexplained. */
+  /** The body is not Ok. Only `scanAtOnce` returns this. `scan` would return the reason. */
   Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
@@ -36,16 +36,17 @@ export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 
 export const Header = {
   ErrorOffset: 0,
-  /** Unless the root is Object or Array, there are no further words. */
+  /** The words after this one are valid only if the root is an object or an array. */
   RootType: 1,
-  /** An object without `batch` is one event, in row 0. */
+  /** The type of the member `batch`. An object without `batch` is a single event, in row 0. */
   BatchType: 2,
-  /** Counts items without a row too; 1 for a single event. */
+  /** The number of all items, including those that have no row. It is 1 for a single event. */
   ItemCount: 3,
   RowCount: 4,
   /**
-   * The first value other than null or "" of `api_key` and `token`. In an event, `$token` and
-   * `properties.token` count too. In an array, the first item with a key counts.
+   * The API key. This is the first of `api_key` and `token` that is not null or "". In an event,
+   * `$token` and `properties.token` count as well. In an array, the first item that has a key
+   * counts.
    */
   KeyType: 5,
   KeyStart: 6,
@@ -54,32 +55,35 @@ export const Header = {
   CreatedAtStart: 9,
   CreatedAtEnd: 10,
   HistoricalType: 11,
-  /** `sent_at`, or `sentAt` if `sent_at` is absent, null or "". */
+  /** The value of `sent_at`. If it is absent, null or "", this is the value of `sentAt`. */
   SentAtType: 12,
   SentAtStart: 13,
   SentAtEnd: 14,
   FirstItem: 15,
-  /** The length of `Repair.malformed`; 0 if RepairedBytes is 0. */
+  /** The length of `Repair.malformed`. It is 0 if RepairedBytes is 0. */
   Malformed: 16,
   /**
-   * 0 if the body cannot be repaired. Invalid JSON can be repaired if its only errors are NaN or
-   * infinities.
+   * The size of the repaired body, or 0 if it cannot be repaired. Invalid JSON can be repaired only
+   * if NaN and infinities are its only errors.
    */
   RepairedBytes: 17,
   /**
-   * The first item whose key differs from the key at KeyType, or 0. Long keys are compared by their
-   * bytes.
+   * The first item whose key differs from the key at KeyType, or 0 if there is none. Long keys are
+   * compared byte by byte.
    */
   OtherKeyItem: 18,
-  /** The length of `Repair.nonFinite`; 0 if RepairedBytes is 0. */
+  /** The length of `Repair.nonFinite`. It is 0 if RepairedBytes is 0. */
   NonFinite: 19,
   Words: 20,
 } as const;
 
-/** The token may be mostly escapes or white space. */
+/**
+ * The limit is higher than the length of a key, because a token may consist mostly of escapes or
+ * white space.
+ */
 export const keyTokenBytesMax = 4_096;
 
-/** All rows come before all extras. */
+/** The table first contains all rows, and then all extras. */
 export const Row = {
   ItemStart: 0,
   ItemEnd: 1,
@@ -89,7 +93,7 @@ export const Row = {
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** Unlike other members, the uuid is found even if its name has escapes. */
+  /** The uuid is found even if its name has escapes, unlike all other members. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,
@@ -106,10 +110,7 @@ export const Row = {
   Words: 21,
 } as const;
 
-/**
- * The fields that few items have. The words have a meaning only if the bit at MoreShift.HasExtra is
- * set.
- */
+/** Fields that few items have. They are valid only if the bit MoreShift.HasExtra is set. */
 export const Extra = {
   PropertiesSetStart: 0,
   PropertiesSetEnd: 1,
@@ -154,7 +155,7 @@ export const PropertyShift = {
 } as const;
 
 export const MoreShift = {
-  /** Unless the type is Object, all other words of the row are zero. */
+  /** The type of the item. If it is not Object, all other words of the row are 0. */
   Item: 0,
   HasExtra: 4,
   Flags: 8,
@@ -171,36 +172,57 @@ export const ExtraShift = {
   Options: 28,
 } as const;
 
-/** Why an item is not plain. TooDeep and LongNumber are errors. Other items are normalised. */
+/**
+ * The reasons why an item is not in plain form. An item with TooDeep or LongNumber is an error.
+ * Other items are normalised.
+ */
 export const ItemFlag = {
   EscapedKey: 1,
-  /** Repeated keys in the item itself do not count. */
+  /** An object inside of the item has a repeated key. Keys of the item itself do not count. */
   DuplicateKey: 2,
-  /** \u0000 or an escaped lone surrogate. */
+  /** The item contains \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
   TooDeep: 8,
   LongNumber: 16,
-  /** A key of an object deeper than `properties` has an escape. */
+  /** An object that is nested deeper than `properties` has a key with an escape. */
   EscapedInnerKey: 32,
 } as const;
 
-/** Maximum nesting. ClickHouse and simdjson accept about 1,000 levels, some readers only 128. */
+/**
+ * The maximum number of nested levels. ClickHouse and simdjson accept about 1,000 levels, but some
+ * readers accept only 128.
+ */
 export const depthMax = 100;
-/** Python reads 4,300 digits. No double has more than 309 integer digits. */
+/**
+ * The maximum number of digits. Python reads 4,300 digits. A double has at most 309 digits before
+ * the decimal point.
+ */
 export const numberDigitsMax = 400;
 
 export const repairPlacesMax = 1_048_576;
 
-/** After this growth, "?" replaces malformed UTF-8, because U+FFFD may triple the length. */
+/**
+ * Replacing malformed UTF-8 by U+FFFD can triple the length. When a text has grown by this much,
+ * "?" is used instead.
+ */
 export const growthBytesMax = 2_097_152;
 
 export interface Repair {
   readonly text: Buffer;
-  /** Offsets of the first replaced UTF-8 after each `{`, ascending, to identify the events. */
+  /**
+   * The offsets of malformed UTF-8 that was replaced, in ascending order. Only the first one after
+   * each `{` is listed, which is enough to find the events.
+   */
   readonly malformed: Uint32Array;
-  /** Offsets of the first `null` in place of a number after each `{`, ascending. */
+  /**
+   * The offsets of `null` that replaces a number, in ascending order. Only the first one after each
+   * `{` is listed.
+   */
   readonly nonFinite: Uint32Array;
-  /** Bytes read and written, numbers of offsets, and the scanner's state. All are 0 at first. */
+  /**
+   * The number of bytes read and written, the numbers of offsets, and the state of the scanner. All
+   * are 0 at first.
+   */
   readonly progress: Uint32Array;
 }
 
@@ -226,43 +248,54 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
   return ((table[row + Row.MoreTypes]! >>> MoreShift.HasExtra) & 1) !== 0;
 }
 
-/** `scanMore` returns the rest of a longer batch. */
+/** The maximum number of rows. For a longer batch, `scanMore` returns the rest. */
 export const rowsMax = 65_536;
 
 /**
- * The table is valid until the next `scan` or `scanMore`. A body is Ok if it is valid UTF-8 and
- * JSON.parse accepts it. In an Ok body, spaces overwrite raw line breaks, so that any slice fits
- * one NDJSON line.
+ * Scans bodies. The table is valid until the next `scan` or `scanMore`. A body is Ok if it is valid
+ * UTF-8 and JSON.parse accepts it. In that case, raw line breaks are replaced by spaces, so that
+ * every part of the body can be stored on one line of NDJSON.
  */
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
-  /** Scans body.subarray(start, end) without creating a view. Offsets count from `start`. */
+  /**
+   * Scans body.subarray(start, end) without creating a view. The offsets in the table are relative
+   * to `start`.
+   */
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
-  /** Like `scan`, but does not locate the error in a long body, which would take longer. */
+  /**
+   * Does the same as `scan`, but does not search for the position of an error in a long body,
+   * because this would take longer.
+   */
   scanAtOnce(body: Buffer): ScanStatus;
-  /** The last scanned body must be unchanged. Header.RowCount is 0 if no rows are left. */
+  /**
+   * Reads the next rows of the body that was scanned last. The body must not have changed. If there
+   * are no more rows, Header.RowCount is 0.
+   */
   scanMore(body: Buffer): void;
   /** Lists members of plain items by their names. */
   readonly findMembers: MemberFunctions["findMembers"];
   /**
-   * Returns the length or a negative NotNormal. The target needs as much space as the value, and
-   * must not overlap it. addon/normalise.h defines the plain form.
+   * Writes the plain form of a value, which addon/normalise.h defines. Returns its length, or a
+   * negative NotNormal. The target must have at least the size of the value, and must not overlap
+   * it.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
-  /** Reads about up to `until`. addon/text_repair.h lists the replacements. */
+  /** Repairs the body up to about `until`. addon/text_repair.h lists the replacements. */
   repair(body: Buffer, until: number, repair: Repair): void;
 }
 
 /**
- * Until the promise of a call settles, every other call throws or rejects, and neither the body nor
- * the table may be accessed, transferred, detached or resized.
+ * A scanner that also works on the thread pool. Until the promise of a call settles, every other
+ * call throws or rejects. During this time, the body and the table must not be accessed,
+ * transferred, detached or resized.
  */
 export interface BackgroundScanner extends Scanner {
-  /** Rejects only for misuse, with an Error (busy) or a TypeError. */
+  /** Rejects only for misuse: with an Error if the scanner is busy, or with a TypeError. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
-  /** Ends a scan early, and frees a large index. */
+  /** Ends a scan early. If the index is large, its memory is freed. */
   finish(): void;
   release(): void;
 }

@@ -1,6 +1,6 @@
-// Parses ISO 8601 timestamps to milliseconds, and writes them as `2026-01-31T23:59:59.999Z`. Works
-// on bytes: a Date or a string per timestamp would take as long as the rest of the record. Must not
-// use the clock.
+// Parses ISO 8601 timestamps to milliseconds, and writes them as `2026-01-31T23:59:59.999Z`. It
+// works on bytes, because a Date or a string for each timestamp would take as long as the rest of
+// the record. The result must not depend on the clock.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -8,7 +8,7 @@ import { dayMs } from "../platform/base/day.ts";
 
 export const storedTimestampBytes = 24;
 
-/** Beginning of year 0. `storedMsMax` is the end of year 9999. */
+/** The beginning of year 0, in milliseconds since 1970. `storedMsMax` is the end of year 9999. */
 export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
@@ -17,15 +17,15 @@ const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
 const fractionDigitsMax = 12;
-/** No form has 48 characters, and each may be written as \uXXXX. */
+/** All formats have fewer than 48 characters, and each character may be written as \uXXXX. */
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * Returns NaN unless the text is a timestamp of the years 0 to 9999. A timestamp without a zone is
- * in UTC. Second 60, a leap second, is the first second of the next minute.
+ * Returns milliseconds since 1970. Returns NaN if the text is not a timestamp, or if its year is
+ * not between 0 and 9999. A timestamp without a zone is in UTC. Second 60 (a leap second) counts as
+ * the first second of the next minute.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
-  // Almost all SDKs send the stored form.
   if (isStoredForm(body, start, end)) return storedFormMs(body, start);
   const length = end - start;
   if (length < 10 || body[start + 4] !== Ascii.Minus || body[start + 7] !== Ascii.Minus)
@@ -40,7 +40,7 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/** Returns whether the record writer can copy a timestamp. It cannot copy second 60. */
+/** Returns whether the timestamp can be copied to the record. It cannot if it has a second 60. */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
     end - start === storedTimestampBytes &&
@@ -76,7 +76,7 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/** Parses a JSON token like `timestampMs`; NaN if the token is not a string. */
+/** Parses a JSON token like `timestampMs`. Returns NaN if the token is not a string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -127,7 +127,8 @@ function zoneMinutes(body: Buffer, at: number, end: number): number {
   return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
-// For any other byte, the result and the sum of all parts are negative.
+// Returns a negative number if one of the bytes is not a digit. Then the sum of all parts is also
+// negative.
 function twoDigits(body: Buffer, at: number): number {
   const tens = body[at]! - DIGIT_0;
   const ones = body[at + 1]! - DIGIT_0;
@@ -147,8 +148,8 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-// Years start in March, so that a leap day is the last day of a year. They are counted from one
-// cycle before year 0, so that no value is negative.
+// Years begin in March, so that a leap day is the last day of its year. They are counted from one
+// calendar cycle before year 0, so that no value is negative.
 const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
@@ -161,7 +162,6 @@ function daysBefore(year: number, month: number, day: number): number {
 }
 
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
-  // Dividing doubles would take three times as long.
   const days = Math.floor(ms / dayMs) | 0;
   const ofDay = (ms - days * dayMs) | 0;
   const ofCycles = days + cycleDaysBefore1970;

@@ -1,4 +1,5 @@
-// Reads the beginning of a JSON token as text, so that no client controls the length of a string.
+// Reads the beginning of a JSON token as text. The length is limited, so that a client cannot cause
+// long strings.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -7,7 +8,7 @@ export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;
 
-/** Returns the complete characters in the first `bytesMax` bytes of a quoted string. */
+/** Returns all complete characters in the first `bytesMax` bytes of a quoted string. */
 export function stringBeginning(
   body: Buffer,
   start: number,

@@ -1,5 +1,5 @@
-// Checks UUIDs, and writes new UUIDs of version 7 (RFC 9562, section 5.7) into a frame. The `uuid`
-// package would take 1.4 µs per UUID, this code 0.05 µs.
+// Checks UUIDs, and writes new UUIDs of version 7 (RFC 9562, section 5.7) to a frame. The `uuid`
+// package takes 1.4 µs per UUID, and this code takes 0.05 µs.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -18,7 +18,10 @@ for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
 export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 
-/** Checks 8-4-4-4-12 hexadecimal digits. `Upper` means that some letters are upper case. */
+/**
+ * Checks the form of a UUID, which has 8-4-4-4-12 hexadecimal digits. `Upper` means that some
+ * letters are in upper case.
+ */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
   if (
@@ -39,7 +42,7 @@ export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
 }
 
-/** A longer body is read through a view, in 27 ns per UUID instead of 65 ns. */
+/** A longer body is read through a DataView, in 27 ns per UUID instead of 65 ns. */
 const viewedBytesMin = 2_048;
 let viewed: Buffer | undefined;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
@@ -68,7 +71,8 @@ function isLowerHex(view: DataView, start: number): boolean {
 }
 
 const topBits = 0x8080_8080 | 0;
-// Adding this number to a word sets the top bit of each byte that is at least the named character.
+// Each byte of a word is a character. If one of these numbers is added to the word, the top bit of
+// each byte shows whether its character is at least "0", ":", "a" or "g".
 const fromZero = 0x5050_5050;
 const fromColon = 0x4646_4646;
 const fromA = 0x1f1f_1f1f;
@@ -89,7 +93,10 @@ function classesOf(body: Buffer, start: number, end: number): number {
 const letterF = 0x66;
 const toLowerCase = 0x20;
 
-/** Unrelated events share the nil and the max UUID (RFC 9562, 5.9 and 5.10). */
+/**
+ * Returns whether a UUID is the nil UUID or the max UUID (RFC 9562, 5.9 and 5.10). Several events
+ * may have these UUIDs.
+ */
 export function isBlankUuid(text: Buffer, start: number): boolean {
   const first = text[start]! | toLowerCase;
   if (first !== hexDigits[0] && first !== letterF) return false;
@@ -115,7 +122,10 @@ interface UuidSourceOptions {
 const digitsPerUuid = 20;
 const entropyDigits = 2 * entropyBytes;
 
-/** Writing several characters at a time through a view takes 45 ns per UUID instead of 72. */
+/**
+ * Generates UUIDs. It writes several characters at a time through a DataView. This takes 45 ns per
+ * UUID instead of 72 ns.
+ */
 export class UuidSource {
   readonly #randomFill: (bytes: Uint8Array) => void;
   readonly #entropy = Buffer.alloc(entropyBytes);
@@ -148,7 +158,8 @@ export class UuidSource {
     view.setUint32(at + 4, time.getUint32(4));
     view.setUint32(at + 8, time.getUint32(8));
     view.setUint16(at + 12, time.getUint16(12));
-    // The version and the variant each replace the first digit of their group.
+    // The first digit of the third group is replaced by the version. The first digit of the fourth
+    // group is replaced by the variant.
     view.setUint32(at + 14, unused.getUint32(from));
     view.setUint8(at + 14, versionDigit);
     view.setUint8(at + 18, Ascii.Minus);

@@ -1,4 +1,4 @@
-// The verdict of the rules on one event. The record writer and the answer use it.
+// The results of the rules for one event. The writer of records and the answer use them.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -36,22 +36,25 @@ export interface RequestFacts {
   readonly needsTimestamp: boolean;
   readonly isEngage: boolean;
   readonly receivedAtMs: number;
-  /** Milliseconds by which the client's clock is ahead; 0 if unknown. */
+  /** The number of milliseconds by which the client's clock is ahead. It is 0 if it is unknown. */
   readonly skewMs: number;
 }
 
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** 0 if there is no value to store. */
+  /** The end is 0 if there is no value to store. */
   end = 0;
 }
 
 type StoredUuid = "sent" | "converted" | "new";
 
-/** The same object is reused for all items. If a `…Text` is undefined, the token is copied. */
+/**
+ * The result of the rules. The same object is used for all items. If a `…Text` is undefined, the
+ * token of the body is copied to the record.
+ */
 export class Verdict {
-  /** Only answers that list each event report `removed`. */
+  /** `removed` is listed only in answers that contain the outcome of each event. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
   detail = "";
@@ -59,20 +62,23 @@ export class Verdict {
   kind: Kind = Kind.Custom;
   eventText: string | undefined = undefined;
   personProfile = true;
-  /** Quotes included. Unused if there is a `distinctIdText`. */
+  /** The span of the distinct id with its quotes. It is unused if there is a `distinctIdText`. */
   distinctIdStart = 0;
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
   uuid: StoredUuid = "sent";
   uuidText = "";
-  /** In milliseconds since 1970, in the years 0 to 9999. */
+  /** The time of the event in milliseconds since 1970. It is in the years 0 to 9999. */
   timestampMs = 0;
-  /** NaN if the client sent no valid timestamp. */
+  /** The timestamp that the client sent. It is NaN if it sent no valid timestamp. */
   timestampSentMs = Number.NaN;
-  /** If true, the caller must fill the three slices. */
+  /** If this is true, the caller must set the three slices. */
   hasPersonFields = false;
-  /** JSON members of `replaced`: sent values that the record cannot have in their fields. */
+  /**
+   * The members of the field `replaced`, as JSON. They contain values of the client that cannot be
+   * stored in their own fields.
+   */
   replaced = "";
   /** The version of the rules that changed the event; 0 if no rule did. */
   rules = 0;
@@ -114,7 +120,7 @@ function storedToken(token: Buffer): string {
 
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** Databases reject U+0000 and lone surrogates. */
+/** Replaces an escaped U+0000 or lone surrogate, because databases reject both. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;

@@ -147,10 +147,8 @@ export class CompiledRules {
   readonly userAgentPath: number;
   readonly distinctIdPath: number;
   readonly otherDistinctIdPath: number;
-  /** The paths of `$set`, `$set_once` and `$unset`, which the event itself can have too. */
-  readonly setPath: number;
-  readonly setOncePath: number;
-  readonly unsetPath: number;
+  /** The paths up to this one are `$set`, `$set_once` and `$unset`: the event can have them too. */
+  readonly lastTopPath: number;
   readonly #plans: PlanCache;
   readonly #hashes: number;
   readonly #rewrites: boolean;
@@ -163,9 +161,9 @@ export class CompiledRules {
     this.address = privacy.ip === "keep" ? undefined : new AddressRule(privacy.ip, context.saltOf);
     const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
     this.urls = cutsUrls ? new UrlCutter(privacy) : undefined;
-    this.setPath = paths.of("$set");
-    this.setOncePath = paths.of("$set_once");
-    this.unsetPath = paths.of("$unset");
+    paths.of("$set");
+    paths.of("$set_once");
+    this.lastTopPath = paths.of("$unset");
     this.libPath = paths.of("$lib");
     this.libVersionPath = paths.of("$lib_version");
     this.userAgentPath = paths.of("$raw_user_agent");
@@ -361,8 +359,10 @@ class Paths {
   }
 }
 
-/** Number of plans that are found by the bytes of the name. A power of two. */
-const cachedPlans = 64;
+/** Number of plans that are found by the bytes of the name: one per value of eight bits. */
+const cachedPlans = 256;
+/** Maximum number of slots that are compared with a name. */
+const probesMax = 4;
 const cachedNameBytesMax = 64;
 
 interface CachedPlan {
@@ -383,6 +383,7 @@ class PlanCache {
   readonly #cached: (CachedPlan | undefined)[] = new Array(cachedPlans).fill(undefined);
   readonly #cutsUrls: boolean;
   readonly #readsMembersAtAll: boolean;
+  #replaced = 0;
   readonly #other: Plan;
   readonly #schemas: ReadonlyMap<string, CompiledSchema>;
 
@@ -414,12 +415,25 @@ class PlanCache {
       return this.ofName(stringBeginning(body, start, end, matchedBytesMax));
     let hash = last - first;
     for (let at = first; at < last; at++) hash = (Math.imul(hash, 31) + body[at]!) | 0;
-    const slot = (hash ^ (hash >>> 12)) & (cachedPlans - 1);
-    const cached = this.#cached[slot];
-    if (cached !== undefined && isSame(cached.name, body, first, last)) return cached.plan;
-    const name = Buffer.from(body.subarray(first, last));
+    hash = Math.imul(hash ^ (hash >>> 15), 0x85eb_ca6b);
+    const slot = hash >>> 24;
+    for (let probe = 0; probe < probesMax; probe++) {
+      const cached = this.#cached[(slot + probe) & (cachedPlans - 1)];
+      if (cached === undefined) break;
+      if (isSame(cached.name, body, first, last)) return cached.plan;
+    }
+    return this.#add(slot, body.subarray(first, last));
+  }
+
+  #add(slot: number, bytes: Buffer): Plan {
+    const name = Buffer.from(bytes);
     const plan = this.ofName(name.toString());
-    this.#cached[slot] = { name, plan };
+    let probe = 0;
+    while (probe < probesMax && this.#cached[(slot + probe) & (cachedPlans - 1)] !== undefined)
+      probe++;
+    // If no slot is free, the names of the probed slots are replaced in turn.
+    if (probe === probesMax) probe = this.#replaced++ % probesMax;
+    this.#cached[(slot + probe) & (cachedPlans - 1)] = { name, plan };
     return plan;
   }
 

@@ -2,6 +2,7 @@
 // conflicts: two rules that overlap for some events only are no conflict.
 
 import { isDeepStrictEqual } from "node:util";
+import { readProperties } from "./compile.ts";
 import { coversPattern, matchesPattern } from "./pattern.ts";
 import type { Action, Match, PropertyPath, Rule } from "./rules-file.ts";
 
@@ -168,9 +169,13 @@ function changesMatch(rules: readonly Rule[], { event: patterns }: Match): boole
   );
 }
 
-/** `keep_only` keeps `$set` and other properties that Penstock reads, with all their members. */
+const readByPenstock: ReadonlySet<string> = new Set(readProperties);
+
+/** `keep_only` keeps the properties that Penstock reads, with all their members. */
 function isRemovedByKeepOnly(path: PropertyPath, kept: readonly PropertyPath[]): boolean {
-  return !path.startsWith("$") && !kept.includes(path);
+  const [whole = path] = path.split(".");
+  const isKept = (name: string) => kept.includes(name) || readByPenstock.has(name);
+  return !isKept(path) && !isKept(whole) && !kept.some((one) => one.startsWith(`${path}.`));
 }
 
 function pathsOf(action: Action): readonly PropertyPath[] {

@@ -12,6 +12,7 @@ import type { CompiledRules } from "./compile.ts";
 import type { SchemaMembers } from "./event-schema.ts";
 import type { TextEdits } from "./text-edits.ts";
 
+const dollar = 0x24;
 const State = { Sent: 0, Removed: 1, Replaced: 2 } as const;
 
 /** Number of words before the rows in the arguments of `findMembers`. */
@@ -34,6 +35,8 @@ export class EventMembers implements SchemaMembers {
   #levelOf: readonly number[] = [];
   #innerLevelOf: readonly number[] = [];
   #levelNames: readonly string[] = [];
+  /** The name of each path as JSON. */
+  #nameTexts: readonly string[] = [];
   #place = new Uint32Array(wordsBeforeRows + 64);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
@@ -73,6 +76,7 @@ export class EventMembers implements SchemaMembers {
     this.#removedIn = new Uint32Array(levels);
     this.#containerStarts = new Uint32Array(levels);
     this.#containerMembers = new Uint32Array(levels);
+    this.#nameTexts = names.map(({ name }) => JSON.stringify(name));
     this.#levelOf = [0, ...names.map(({ level }) => level)];
     this.#innerLevelOf = [
       0,
@@ -131,7 +135,6 @@ export class EventMembers implements SchemaMembers {
       this.#stamps[path] = this.#stamp;
     }
     this.#end = entry;
-    this.#readTop(item);
   }
 
   /** Returns the member that a reader of the event sees, plus 1; 0 if there is none. */
@@ -187,12 +190,20 @@ export class EventMembers implements SchemaMembers {
     return this.#found[(entry - 1) * Found.Words + Found.Path]!;
   }
 
+  hasDollarAt(entry: number): boolean {
+    return this.#item.body[this.#nameStart(entry) + 1] === dollar;
+  }
+
   nameAt(entry: number): string {
     const { body } = this.#item;
-    const start = this.#found[(entry - 1) * Found.Words + Found.Start]!;
+    const start = this.#nameStart(entry);
     let end = start + 1;
     while (body[end] !== Ascii.Quote) end += body[end] === Ascii.Backslash ? 2 : 1;
     return JSON.parse(body.toString("utf8", start, end + 1)) as string;
+  }
+
+  #nameStart(entry: number): number {
+    return this.#found[(entry - 1) * Found.Words + Found.Start]!;
   }
 
   /** Forgets the changes, which have no effect on the text. */
@@ -324,16 +335,16 @@ export class EventMembers implements SchemaMembers {
   /** Writes the added members of a level, or returns a member of the event with them, or "". */
   #addTo(level: number): string {
     const added = this.#addedTexts(level);
-    if (added.length === 0) return "";
+    if (added === "") return "";
     const start = this.#isRemovedWhole(level) ? 0 : this.#containerStarts[level]!;
     if (start !== 0) {
       const comma = this.#containerMembers[level]! > 0 ? "," : "";
-      this.#edits.replace(start + 1, start + 1, added.join(",") + comma);
+      this.#edits.replace(start + 1, start + 1, added + comma);
       return "";
     }
-    const object = `{${added.join(",")}}`;
+    const object = `{${added}}`;
     const field =
-      level === MemberLevel.Properties ? this.#propertiesField() : this.#top[level - 1]!;
+      level === MemberLevel.Properties ? this.#propertiesField() : this.#topFields()[level - 1]!;
     if (field.type === TokenType.Absent) return `"${this.#levelNames[level]}":${object}`;
     if (level !== MemberLevel.Properties) this.#top[level - 1]!.isRemoved = false;
     // The guards reject an event whose properties have another type.
@@ -356,19 +367,20 @@ export class EventMembers implements SchemaMembers {
         entry !== 0 &&
         this.typeOf(entry) === TokenType.Object &&
         this.changedText(path, entry) === undefined;
-      if (added.length === 0 || isObject) continue;
-      const object = `{${added.join(",")}}`;
+      if (added === "" || isObject) continue;
+      const object = `{${added}}`;
       if (entry === 0) this.add(path, object);
       else this.replace(entry, object);
     }
   }
 
-  #addedTexts(level: number): string[] {
-    const texts: string[] = [];
+  /** Returns the added members of a level as JSON; "" if there are none. */
+  #addedTexts(level: number): string {
+    let texts = "";
     for (const [path, text] of this.#added) {
       if (this.#levelOf[path] !== level) continue;
-      const { name } = this.#rules.pathNames[path - 1]!;
-      texts.push(`${JSON.stringify(name)}:${text}`);
+      const member = `${this.#nameTexts[path - 1]}:${text}`;
+      texts = texts === "" ? member : `${texts},${member}`;
     }
     return texts;
   }
@@ -385,7 +397,7 @@ export class EventMembers implements SchemaMembers {
   /** Whether a rule has removed all objects of the level. */
   #isRemovedWhole(level: number): boolean {
     if (level === MemberLevel.Set || level === MemberLevel.SetOnce)
-      return this.#top[level - 1]!.isRemoved;
+      return this.#topFields()[level - 1]!.isRemoved;
     return false;
   }
 
@@ -402,14 +414,17 @@ export class EventMembers implements SchemaMembers {
       if (this.#levelOf[path] === level) this.#added.delete(path);
   }
 
-  #readTop(item: ItemView): void {
-    const { table, row } = item;
+  /** The fields `$set`, `$set_once` and `$unset` of the event itself, read at the first use. */
+  #topFields(): readonly TopField[] {
+    if (this.#hasTop) return this.#top;
+    const { table, row } = this.#item;
     const fields = table[row + Row.FieldTypes]!;
     const extra = extraOf(table, row);
     this.#hasTop = true;
     this.#readField(0, typeAt(fields, FieldShift.Set), row + Row.SetStart);
     this.#readField(1, typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart);
-    this.#readField(2, typeAt(extraTypes(item), ExtraShift.Unset), extra + Extra.UnsetStart);
+    this.#readField(2, typeAt(extraTypes(this.#item), ExtraShift.Unset), extra + Extra.UnsetStart);
+    return this.#top;
   }
 
   #readField(index: number, type: TokenType, span: number): void {
@@ -421,11 +436,10 @@ export class EventMembers implements SchemaMembers {
     top.isRemoved = false;
   }
 
+  /** Returns the field of the event itself for the paths of whole person fields. */
   #topOf(path: number): TopField | undefined {
-    const { setPath, setOncePath, unsetPath } = this.#rules;
-    if (path === setPath) return this.#top[0];
-    if (path === setOncePath) return this.#top[1];
-    return path === unsetPath ? this.#top[2] : undefined;
+    if (path > this.#rules.lastTopPath) return undefined;
+    return this.#topFields()[path - 1];
   }
 }
 

@@ -23,6 +23,8 @@ export interface SchemaMembers {
   /** Returns the path of a member; 0 if it has none. */
   pathAt(entry: number): number;
   nameAt(entry: number): string;
+  /** Whether the name of a member begins with `$`. */
+  hasDollarAt(entry: number): boolean;
 }
 
 /** Maximum characters of a property's path, and of a rule, in an error. */
@@ -117,7 +119,8 @@ export class CompiledSchema {
   ): ErrorList | undefined {
     let errors = before;
     for (let entry = members.firstEntry; entry <= members.lastEntry; entry++) {
-      if (!members.isProperty(entry) || this.#named.has(members.pathAt(entry))) continue;
+      if (!members.isProperty(entry) || members.hasDollarAt(entry)) continue;
+      if (this.#named.has(members.pathAt(entry))) continue;
       if (other !== false && other.mayPass(members, entry)) continue;
       const name = members.nameAt(entry);
       if (isSdkProperty(name) || isRepeated(members, entry, name)) continue;
@@ -283,19 +286,24 @@ function isSameText(text: Buffer, body: Buffer, start: number, end: number): boo
   return true;
 }
 
-/** Maximum digits of an integer that is exact in every step of its conversion. */
+/** Maximum digits of a number whose digits are an exact integer. */
 const exactDigitsMax = 15;
+const powersOfTen = Array.from({ length: exactDigitsMax + 1 }, (_, power) => 10 ** power);
 
-/** Returns the value of a number token. Short integers are converted without creating a text. */
+/** Returns the value of a number token. Short decimals are converted without creating a text. */
 function numberAt(body: Buffer, start: number, end: number): number {
   const first = body[start] === 0x2d ? start + 1 : start;
   if (end - first > exactDigitsMax) return Number(body.toString("latin1", start, end));
   let value = 0;
+  let point = end - 1;
   for (let at = first; at < end; at++) {
     const digit = body[at]! - 0x30;
-    if (digit < 0 || digit > 9) return Number(body.toString("latin1", start, end));
-    value = 10 * value + digit;
+    if (digit === -2) point = at;
+    else if (digit < 0 || digit > 9) return Number(body.toString("latin1", start, end));
+    else value = 10 * value + digit;
   }
+  // The quotient of two exact numbers is the nearest double, as for Number.
+  value /= powersOfTen[end - 1 - point]!;
   return first === start ? value : -value;
 }
 

@@ -26,7 +26,7 @@ test("the effects fail if their configured port is in use", async () => {
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,
     message: expect.stringMatching(
-      `^cannot listen on .* port ${place.effectsPort} for effects queries: the port is taken: set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}\` shows it$`,
+      `^cannot listen on .* port ${place.effectsPort} for effects queries: the port is taken\\. Set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}\` shows it$`,
     ),
   });
   await requireEffectsPort({ ...place, effectsPort: 0 });

@@ -38,7 +38,7 @@ test.each([
 ])("penstock %j fails if the native scanner is missing", (args) => {
   const { status, stdout, stderr } = run(...args);
   expect(stderr).toMatch(
-    /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`, or for the npm package with `npm rebuild penstock`\n$/,
+    /^penstock: the native scanner \S+\.node does not load: it is not built. Build it with `npm run setup`, or for the npm package with `npm rebuild penstock`\n$/,
   );
   expect(stdout).toBe("");
   expect(status).toBe(1);

@@ -17,7 +17,7 @@ test.each([
   const run = penstockWith(settings, command);
   expect(await ended(run)).toBe(2);
   expect(run.said.err).toContain(`cannot open the ${port} port on 0.0.0.0`);
-  expect(run.said.err).toContain("set PENSTOCK_ADMIN_TOKEN or PENSTOCK_ADMIN_TOKEN_FILE");
+  expect(run.said.err).toContain("Set PENSTOCK_ADMIN_TOKEN or PENSTOCK_ADMIN_TOKEN_FILE");
   expect(run.said.err).toContain("PENSTOCK_ADMIN_AUTH=off");
 });
 

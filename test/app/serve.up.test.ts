@@ -80,7 +80,7 @@ describe("penstock", () => {
     const { port } = stranger.address() as AddressInfo;
     const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start, flag, String(port));
     expect(await ended(gateway)).toBe(1);
-    expect(gateway.said.err).toContain(`the port is taken: set ${setting} to another`);
+    expect(gateway.said.err).toContain(`the port is taken. Set ${setting} to another`);
     expect(gateway.said.err).toContain(`ss -ltnp sport = :${port}`);
     stranger.close();
   });

@@ -94,7 +94,7 @@ test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
   async (folder) => {
     expect(await saidTo(`parquet ${folder}`)).toMatchObject({
       message: expect.stringMatching(
-        /cannot be created or written to: E[A-Z]+: .*name another folder/,
+        /cannot be created or written to: E[A-Z]+: .*Name another folder/,
       ),
       exitCode: 1,
     });

@@ -79,13 +79,13 @@ test("a sink with --projects waits while the registry has no projects", async ()
   const { store, register } = await gatewayOf(server);
   const { state, start, arrived } = await sinks(server.url);
   const sink = start("--projects", "demo");
-  await expect.poll(() => sink.said.err, slow).toContain("project registry: waiting");
+  await expect.poll(() => sink.said.err, slow).toContain("project registry unavailable");
   const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
   const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
-  expect(await ready.text()).toContain("waiting for the registry: it has no projects yet");
+  expect(await ready.text()).toContain("waiting for the registry: no project is registered yet");
   expect(existsSync(state)).toBe(false);
   const other = start("--projects", "dmeo");
-  await expect.poll(() => other.said.err, slow).toContain("project registry: waiting");
+  await expect.poll(() => other.said.err, slow).toContain("project registry unavailable");
   other.kill("SIGTERM");
   expect(await ended(other)).toBe(0);
   await register("demo");
@@ -105,5 +105,5 @@ test("a sink that may not read the registry accepts unchecked project names", as
   const { start, arrived } = await sinks(server.url.replace("//", "//effects:effects-secret@"));
   const sink = start("--projects", "demo", "--key", "demo=phc_of_the_shop");
   await expect.poll(() => arrived("phc_of_the_shop"), slow).toEqual(["ada"]);
-  expect(sink.said.err).toContain("the named projects are not checked");
+  expect(sink.said.err).toContain("the projects in --projects are not checked");
 });

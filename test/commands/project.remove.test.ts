@@ -47,7 +47,7 @@ test("project remove removes only the project's own events", async () => {
   expect(dry.out).toMatch(/^project shop: 1 key, enabled\nPENSTOCK_LIVE_0: \d+ messages?, /);
   expect(dry.out).toContain("nothing was changed (--dry-run)");
   expect(await send("shop")).toBe(200);
-  expect((await project("remove", "shop")).fault).toContain("confirm with --yes");
+  expect((await project("remove", "shop")).fault).toContain("Confirm with --yes");
   const removed = await project("remove", "shop", "--yes");
   expect(removed.fault).toBeUndefined();
   expect(removed.audit).toMatchObject([
@@ -116,5 +116,5 @@ test("project remove removes a project whose registry entry is damaged", async (
 test("project remove fails on a leaf node", async () => {
   const env = { PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_HUB_DOMAIN: "hub" };
   const { fault } = await runCommand(env, ["project", "remove", "shop", "--yes"]);
-  expect(fault).toContain("run the command at the hub");
+  expect(fault).toContain("Run the command at the hub");
 });

@@ -135,7 +135,7 @@ describe("tail", () => {
         expect.stringMatching(/gamma.*last/),
       ]);
       expect(
-        said.err.match(/message \d+ of PENSTOCK_LIVE_0: skipped 4 lines that are not events/g),
+        said.err.match(/skipped 4 lines of message \d+ of PENSTOCK_LIVE_0 that are not events/g),
       ).toHaveLength(1);
       expect(said.err).not.toContain("retrying");
     }

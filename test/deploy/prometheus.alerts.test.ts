@@ -83,8 +83,8 @@ describe("the alerts", () => {
       alerts.filter(({ labels }) => labels?.["severity"] === severity).length;
     const guide = readFileSync(path.join(root, "docs/guides/operations.md"), "utf8");
     expect(guide).toContain(`${alerts.length} alerts`);
-    expect(guide).toContain(`${severe("page")} alerts page`);
-    expect(guide).toContain(`${severe("ticket")} open a ticket`);
+    expect(guide).toContain(`${severe("page")} alerts notify the person on call`);
+    expect(guide).toContain(`${severe("ticket")} alerts open a ticket`);
   });
 
   test("have one section each in the runbook", () => {

@@ -51,6 +51,8 @@ const value: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
     { weight: 6, arbitrary: scalar },
     fc.constantFrom<Json>(personal, `${personal}😀`.repeat(3), "😀😀", 1e21, 1e3, -0),
     fc.integer(),
+    fc.double({ noNaN: true, noDefaultInfinity: true, min: -100, max: 100 }),
+    fc.integer({ min: -9_999, max: 9_999 }).map((hundredths) => hundredths / 100),
     fc.array(tie("value"), { maxLength: 4 }),
     fc.dictionary(fc.constantFrom(...names), tie("value"), { maxKeys: 4 }),
   ),
@@ -58,7 +60,7 @@ const value: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
 const properties = fc.dictionary(fc.constantFrom(...names, "other"), value, { maxKeys: 6 });
 
 const small = fc.integer({ min: 0, max: 6 });
-const bound = fc.constantFrom(-3, 0, 1, 1.5, 50);
+const bound = fc.constantFrom(-3, 0, 0.1, 1, 1.5, 9.99, 50);
 const optional: { requiredKeys: [] } = { requiredKeys: [] };
 const patterns = ["^[a-z]+$", "^\\d{4}-\\d{2}", "^[^@]*$", "^\\S+$", "^[a-z]-?\\d*$"];
 const forms = {
@@ -165,7 +167,7 @@ test("a schema judges random properties like Ajv, and names only failing propert
     }),
     { numRuns: 400 },
   );
-  expect(Math.min(seen.valid, seen.invalid)).toBeGreaterThan(300);
+  expect(Math.min(seen.valid, seen.invalid)).toBeGreaterThan(200);
 });
 
 const order: Schema = {

@@ -21,6 +21,7 @@ import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, inTime, shownList } from "./finding.ts";
+import { checkRules } from "./rules.ts";
 
 interface RegistryQuestion {
   readonly prefix: string;
@@ -72,15 +73,22 @@ async function findingsOf(
     return [await emptyFinding(connection, question, "empty")];
   if (projects.length === 0)
     return [
-      check.warn("it has no projects: every key gets 401", mirror === undefined ? add : addAtHub),
+      check.warn(
+        "the registry has no projects: every key gets 401",
+        mirror === undefined ? add : addAtHub,
+      ),
     ];
   const disabled = projects.filter(({ enabled }) => !enabled).length;
   const count = counted(projects.length, "project");
-  return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+  const place = { prefix: question.prefix, replicas: 1, hubDomain: mirror?.hubDomain };
+  return [
+    check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`),
+    ...(await checkRules(connection, place, projects)),
+  ];
 }
 
 const incomplete = check.fail(
-  "it has lost projects, and no operator has confirmed that all projects were added again: gateways reject unknown keys with 503",
+  "the registry has lost projects, and no operator has confirmed that all projects were added again: gateways reject unknown keys with 503",
   "add each project again with the key of its clients, then run `penstock project complete`",
 );
 

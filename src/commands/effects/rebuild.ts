@@ -104,7 +104,7 @@ export function comparisonFolder(place: StorePlace, dataDir: string): string {
     return mkdtempSync(path.join(dataDir, "effects.verify-"));
   } catch (error) {
     throw new CommandError(
-      `verify: cannot create the comparison database in ${dataDir} (${(error as Error).message}): set PENSTOCK_DATA_DIR (--data-dir) to a writable folder with enough free space`,
+      `verify: cannot create the comparison database in ${dataDir} (${(error as Error).message}). Set PENSTOCK_DATA_DIR (--data-dir) to a writable folder with enough free space`,
     );
   }
 }
@@ -326,7 +326,7 @@ function requireOwner(
     const uid = statSync(owned, { throwIfNoEntry: false })?.uid ?? 0;
     if (uid !== 0)
       throw new CommandError(
-        `${name}: user ${uid} owns ${owned}: run this as that user, not as root, for example with sudo -u '#${uid}'`,
+        `${name}: user ${uid} owns ${owned}. Run this as that user, not as root, for example with sudo -u '#${uid}'`,
       );
   }
 }

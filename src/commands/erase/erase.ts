@@ -239,7 +239,7 @@ class Erasing {
     const untilMonotonicMs = performance.now() + waitMsMax;
     for (let hasSaid = false; ; hasSaid = true) {
       const found = await withoutStack(() => findUnapplied(connection, which));
-      if (context.stop.aborted) throw new CommandError("erase: interrupted: run the command again");
+      if (context.stop.aborted) throw new CommandError("erase: interrupted. Run the command again");
       const isOver = performance.now() >= untilMonotonicMs;
       if (found.streams.length === 0 || !found.hasWriter || isOver) return found;
       if (!hasSaid)
@@ -368,7 +368,7 @@ class Erasing {
       try {
         await eraser.run();
       } catch (error) {
-        if (stop.aborted) throw new CommandError("erase: interrupted: run the command again");
+        if (stop.aborted) throw new CommandError("erase: interrupted. Run the command again");
         throw error;
       } finally {
         clearInterval(progress);

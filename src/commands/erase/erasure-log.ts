@@ -108,7 +108,7 @@ export class ErasureLog {
     const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
     const why = message ?? (isSilent ? `NATS has not responded for ${silenceMs} ms` : undefined);
     if (why !== undefined)
-      throw new LostLockError(`erase: the lock was lost (${why}): run the command again`);
+      throw new LostLockError(`erase: the lock was lost (${why}). Run the command again`);
   }
 
   async unlock(): Promise<void> {
@@ -218,5 +218,5 @@ export class ErasureLog {
 
 function anotherRuns(holder?: string): CommandError {
   const who = holder === undefined ? "" : `: ${holder}`;
-  return new CommandError(`erase: another erasure is running${who}: wait until it ends`);
+  return new CommandError(`erase: another erasure is running${who}. Wait until it ends`);
 }

@@ -13,14 +13,14 @@ import { managerFor, requestTimeoutMs } from "../nats.ts";
 const noSequence = 2 ** 52;
 
 function hindranceOf(config: StreamConfig): string | undefined {
-  if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
+  if (config.mirror !== undefined) return "it is a mirror. Erase from the stream that it copies";
   if (config.sealed) return "it is sealed, and nats-server cannot unseal a stream";
   if (config.deny_delete)
-    return "its deny_delete is set, which nats-server cannot unset: its messages can only expire, be purged, or be removed with the stream";
+    return "its deny_delete is set, and nats-server cannot unset it. Messages of this stream can only expire, be purged, or be removed with the stream";
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0)
-    return "it has a message limit, so a frame that is stored again would evict another frame: remove the limit (max_msgs, max_msgs_per_subject: -1)";
+    return "it has a message limit, so a frame that is stored again would evict another frame. Remove the limit (max_msgs, max_msgs_per_subject: -1)";
   if (config.discard !== DiscardPolicy.New && config.max_bytes > 0)
-    return "it discards its oldest messages when it is full, so a frame that is stored again might evict another frame: set discard to new";
+    return "it discards its oldest messages when it is full, so a frame that is stored again might evict another frame. Set discard to new";
   return undefined;
 }
 

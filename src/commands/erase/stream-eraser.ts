@@ -238,12 +238,12 @@ export class StreamEraser {
         .publish(message.subject, cut.data, { headers: head })
         .catch((error: Error) => {
           throw new CommandError(
-            `erase: ${stream} rejected the replacement of message ${message.seq}: ${error.message}. Events that were already erased stay erased, and no other events are lost: run the command again`,
+            `erase: ${stream} rejected the replacement of message ${message.seq}: ${error.message}. Events that were already erased stay erased, and no other events are lost. Run the command again`,
           );
         });
       if (ack.stream !== stream)
         throw new CommandError(
-          `erase: ${ack.stream} stored a message for ${stream}: give the streams different subjects, and run the command again`,
+          `erase: ${ack.stream} stored a message for ${stream}. Give the streams different subjects, and run the command again`,
         );
       const isThere =
         !ack.duplicate || (await manager.streams.getMessage(stream, { seq: ack.seq })) !== null;
@@ -274,7 +274,7 @@ export class StreamEraser {
     } catch (error) {
       if (isNoMessage(error)) return;
       throw new CommandError(
-        `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. No other event is lost: run the command again`,
+        `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. No other event is lost. Run the command again`,
       );
     }
   }

@@ -64,7 +64,7 @@ const progressMs = 10_000;
  * no such limit, because an event may be stored long after it was received. For example, a leaf
  * node stores it during an outage.
  */
-const clocksApartMsMax = 600_000;
+export const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
 const pieceBytes = 65_536;
 
@@ -92,7 +92,8 @@ export async function exportEvents(
     await withNats({ config, context }, async (connection) => {
       await mustBeKnown(connection, config, { command: "export", project });
       const { subjectPrefix: prefix } = config;
-      const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
+      const { lanes } = options;
+      const streams = await streamsOf(connection, { prefix, lanes, command: "export" });
       const { stop } = context;
       const own: Export = { connection, prefix, choice, chooser, counts, stop, say };
       await write(Readable.from(pieces(own, streams)), { ...options, parquet }, context);
@@ -149,10 +150,17 @@ function choiceOf(
   return choice;
 }
 
-/** Returns the streams of the lanes. Throws a CommandError if there are none. */
+interface WantedStreams {
+  readonly prefix: string;
+  readonly lanes: readonly Lane[];
+  /** The command, with which the error begins. */
+  readonly command: string;
+}
+
+/** Returns the streams of the lanes. Throws a CommandError if there is none. */
 export async function streamsOf(
   connection: NatsConnection,
-  { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
+  { prefix, lanes, command }: WantedStreams,
 ): Promise<FoundStream[]> {
   const manager = await managerFor(connection);
   const names = await findStreams(manager, prefix);
@@ -161,7 +169,7 @@ export async function streamsOf(
     const state = await storedStream(manager, name.stream).state();
     if (state !== undefined) found.push({ name, state });
   }
-  if (found.length === 0) throw new CommandError("export: there are no streams yet");
+  if (found.length === 0) throw new CommandError(`${command}: there are no streams yet`);
   return found;
 }
 

@@ -13,13 +13,13 @@ export function mustBeFree(out: string, isForced: boolean): void {
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
     const why = code === "ENOENT" ? "does not exist" : `is not writable for this user (${code})`;
-    throw new CommandError(`export: the folder ${folder} ${why}: name another file`, usageExitCode);
+    throw new CommandError(`export: the folder ${folder} ${why}. Name another file`, usageExitCode);
   }
   const found = lstatSync(out, { throwIfNoEntry: false });
   if (found === undefined || (isForced && found.isFile())) return;
   const what = found.isFile()
-    ? "exists: name another file, or replace it with --force"
-    : "exists and is not a regular file: name another file";
+    ? "exists. Name another file, or replace it with --force"
+    : "exists and is not a regular file. Name another file";
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
 }
 

@@ -278,20 +278,21 @@ function kindOf(value: unknown): string {
 
 function whyNot(error: Error): readonly [string, string] {
   if (error instanceof SyntaxError) return ["not_json", `the line is not JSON: ${error.message}`];
-  // A RangeError means that the stack is exhausted by deeply nested values.
-  const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
+  // Deeply nested values exhaust the stack.
+  const why =
+    error instanceof RangeError ? "the values of the line are nested too deeply" : error.message;
   return ["not_convertible", `the line cannot be converted: ${why}`];
 }
 
 const invalidUtf8 = {
-  detail: "bytes that are not UTF-8: stored as U+FFFD",
+  detail: "the line has bytes that are not UTF-8: they are stored as U+FFFD",
   isStored: true,
 } as const;
 const nonFiniteNumber = { detail: warningTable.non_finite_number.detail, isStored: true };
 
 const invalidUuid = {
   detail:
-    "uuid is not a UUID, or is the nil or the max UUID: stored with a uuid derived from the line",
+    "uuid is not a UUID, or is the nil or the max UUID: the event is stored with a uuid derived from the line",
   isStored: true,
 } as const;
 

@@ -113,7 +113,7 @@ export class StateFile {
     const state = parsed(text);
     if (state === undefined)
       throw new CommandError(
-        `cannot read ${this.#file}: it is not a state file of an import: remove it, or use --restart`,
+        `cannot read ${this.#file}: it is not a state file of an import. Remove it, or use --restart`,
       );
     return state;
   }
@@ -129,7 +129,7 @@ export class StateFile {
         await writeWhole(this.#file, `${JSON.stringify(state, undefined, 2)}\n`);
       } catch (error) {
         throw new CommandError(
-          `cannot write the progress of the import to ${this.#file}: ${(error as Error).message}: name another file with --state`,
+          `cannot write the progress of the import to ${this.#file}: ${(error as Error).message}. Name another file with --state`,
         );
       }
     });

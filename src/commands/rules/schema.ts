@@ -14,7 +14,7 @@ import type { RulesFile } from "../../rules/rules-file.ts";
 import { type LearnedSchema, SchemaLearner } from "../../rules/schema-learner.ts";
 import { typesOf } from "../../rules/schema-types.ts";
 import { CommandError, type ConfiguredCommand, note, usageExitCode } from "../context.ts";
-import { streamsOf } from "../export/export.ts";
+import { clocksApartMsMax, streamsOf } from "../export/export.ts";
 import { wholeMessages } from "../export/whole-messages.ts";
 import { atRegistry, requireArguments } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
@@ -78,9 +78,14 @@ async function learnFrom(
   const prefix = config.subjectPrefix;
   const records = new RecordReader();
   const say = (line: string) => context.stderr.write(`rules schema learn: ${line}\n`);
-  for (const one of await streamsOf(connection, { prefix, lanes })) {
+  for (const one of await streamsOf(connection, { prefix, lanes, command: "rules schema learn" })) {
     const options = {
-      ...{ prefix, project, stop: context.stop, storedFromMs: Math.max(0, fromMs) },
+      ...{
+        prefix,
+        project,
+        stop: context.stop,
+        storedFromMs: Math.max(0, fromMs - clocksApartMsMax),
+      },
       lost: (from: number, to: number) =>
         say(`messages ${from} to ${to} left ${one.name.stream} before they were read`),
       missed: (messages: number) => say(`${messages} erased messages were not read`),

@@ -45,8 +45,8 @@ interface SnapshotAnswer {
 }
 
 /**
- * Writes the streams, the project registry, the limits of `stream set` and the record of erasures
- * into a new folder each. Everything is on the disk when it returns.
+ * Writes the streams, the projects, their rules, the limits of `stream set` and the record of
+ * erasures into a new folder each. Everything is on the disk when it returns.
  */
 export async function backup(
   command: ConfiguredCommand,
@@ -60,7 +60,7 @@ export async function backup(
       const target = path.join(folder, name);
       if (existsSync(target))
         throw new CommandError(
-          `stream backup: ${target} exists: name another folder, or remove this one`,
+          `stream backup: ${target} exists. Name another folder, or remove this one`,
         );
     }
     for (const name of names) {
@@ -95,7 +95,10 @@ async function bucketsOf(
 ): Promise<string[]> {
   const manager = await managerFor(connection);
   const { subjectPrefix: prefix } = config;
-  const buckets = [bucketName(prefix), limitsBucket(prefix), erasuresBucketOf(anyStream)];
+  const buckets = [
+    ...[bucketName(prefix), bucketName(prefix, "rules"), limitsBucket(prefix)],
+    erasuresBucketOf(anyStream),
+  ];
   const names = buckets.map(bucketStream);
   const found = await Promise.all(names.map((name) => streamInfoOf(manager, name)));
   return names.filter((_, index) => found[index] !== undefined);

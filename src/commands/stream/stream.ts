@@ -236,7 +236,7 @@ export async function purge(
     const streams = await namedStreams(command, connection, which);
     if (options.to !== undefined && streams.length > 1)
       throw new CommandError(
-        "stream purge: --to is a sequence of one stream: name the stream instead of its lane",
+        "stream purge: --to is a sequence of one stream. Name the stream instead of its lane",
         usageExitCode,
       );
     const doomed = streams.map((one): [NamedStream, Doomed] => [

@@ -1,5 +1,5 @@
-// The admin port: metrics and health for scrapers and supervisors, and the live page. Health checks
-// need no token, because probes send none. Without a token, the answer contains only the status.
+// The admin port serves metrics, health checks and the live page. Health checks need no token,
+// because the probes of orchestrators send none. A request without a token gets only the status.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
@@ -8,14 +8,14 @@ import { type PortAccess, refuseAccess } from "../../platform/base/port-access.t
 import type { WorkersReadiness } from "../workers/supervisor.ts";
 
 const READINESS_CACHED_MS = 500;
-/** The limit leaves enough descriptors for the public port. */
+/** The limit is low, so that the public port always has enough file descriptors. */
 const CONNECTIONS_MAX = 128;
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
   readonly access: PortAccess;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** Returns why the gateway cannot store events now. An empty list means ready. */
+  /** Returns the reasons why the gateway cannot store events now. Without reasons, it is ready. */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   readonly warnings?: () => Promise<readonly string[]>;
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -137,7 +137,6 @@ function statusOf(found: Found): Answer {
   return isReady ? json(200, { status: "ready" }) : json(503, { status: "unready" });
 }
 
-/** One ready worker is enough: the others get no connections. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0

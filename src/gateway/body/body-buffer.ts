@@ -1,5 +1,5 @@
-// Holds the bytes of one body that arrives in pieces. Its memory grows with the arrived bytes,
-// whatever length a header declares. A large body is stored in several blocks, because copying 64
+// Stores the bytes of one body that arrives in pieces. It allocates memory as bytes arrive, and
+// does not trust a declared length. It stores a large body in several blocks, because copying 64
 // MiB takes a tenth of a second.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
@@ -9,14 +9,20 @@ const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
 /** Copying this number of bytes takes up to two milliseconds. */
 const COPIED_BYTES_MAX = 4_194_304;
-/** From this size on, a body with a declared length grows faster, so that it grows only once. */
+/**
+ * If a body has at least this size and a declared length, its buffer grows by a larger factor, so
+ * that it needs to grow only once.
+ */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
 /** Copying this number of bytes takes about 2 ms, including page faults. */
 const copiedBytesPerTurn = 4_194_304;
 
-/** `hint` is the expected size. The hint may be wrong, so the arrived bytes limit the capacity. */
+/**
+ * `hint` is the expected size. Because it may be wrong, the capacity also depends on the bytes that
+ * have arrived.
+ */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
   if (hint !== undefined && hint >= needed)
@@ -57,7 +63,7 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** If false, call `join` before `bytes`. */
+  /** If this is false, call `join` before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
@@ -69,13 +75,13 @@ export class BodyBuffer {
     this.length = needed;
   }
 
-  /** The memory must not be read after `free`. */
+  /** The caller must not read the returned memory after `free`. */
   bytes(): Buffer {
     if (!this.isInOnePiece) throw new Error("cannot read a body: it is in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
-  /** Until the promise is fulfilled, call no other method. */
+  /** The caller must call no other method until the promise is fulfilled. */
   async join(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
     const whole = this.#memory.take(this.length);
@@ -86,7 +92,6 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Many bodies may be joined concurrently, so each block is released as soon as it is copied.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);
@@ -127,7 +132,7 @@ export class BodyBuffer {
   }
 }
 
-/** The pool retains at most two bodies of the default maximum size. */
+/** The pool retains enough memory for two bodies of the default maximum size. */
 const keptBytesMax = 44_040_192;
 const idleMs = 10_000;
 const wasteFactor = 4;

@@ -1,6 +1,6 @@
-// Reads bodies and passes them, inflated, to the intake. Reads the body of a rejected request to
-// its end too, because the client would otherwise see a reset instead of the answer. A chunk is in
-// memory of uWS, which is valid only during the callback.
+// Reads bodies, decompresses them, and passes them to the intake. A rejected body is also read to
+// its end, because otherwise its client would see a connection reset instead of the answer. uWS
+// frees the memory of a chunk when the callback returns.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -25,16 +25,19 @@ import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
 const CHUNK_BYTES_MAX = 524_288;
-/** Reading a larger piece from the socket takes longer than its callback. */
+/** For pieces of at least this size, reading from the socket takes longer than the callback. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
 const DISCARD_FACTOR = 2;
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
-/** Further pieces must have at least `PIECE_BYTES_MIN` bytes on average. A piece takes 1 µs. */
+/**
+ * After `PIECES_FREE` pieces, the further pieces of a body must have at least `PIECE_BYTES_MIN`
+ * bytes on average, because each piece takes 1 µs.
+ */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
-/** Minimum bytes to evict at a time, because the search visits all bodies. */
+/** Evictions free at least this number of bytes, because each search visits all bodies. */
 const roomMadeAtOnceBytes = 4_096;
 
 interface BodyReaderOptions {
@@ -71,7 +74,7 @@ export class BodyReader {
     });
   }
 
-  /** `piece` is valid only during the call. */
+  /** The memory of `piece` is valid only during the call. */
   chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const { body } = exchange;
     const bytes = piece.byteLength;
@@ -113,7 +116,10 @@ export class BodyReader {
     this.#converter.close();
   }
 
-  /** Evicts no body if the other bodies hold less than `bytes`. */
+  /**
+   * Evicts other bodies to free `bytes`. If the other bodies hold less than that, evicts none of
+   * them and returns false.
+   */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
     const others = growing.evictedFor(body, bytes, monotonicMs());
@@ -167,7 +173,7 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // A later piece triggers the peek. Until then, the body counts as a body without a key.
+      // The key is searched for when a later piece arrives. Until then, the body has no known key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
@@ -228,7 +234,7 @@ export class BodyReader {
 
   #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
     body.state = "waiting";
-    // The join owns the buffer, so that the end of the request does not free it.
+    // The join now owns the buffer, so the end of the request must not free it.
     body.buffer = undefined;
     buffer
       .join(nextTurn)
@@ -251,12 +257,12 @@ export class BodyReader {
     return undefined;
   }
 
-  /** `payload` is in the body's buffer, or valid only during this call. */
+  /** `payload` is in the body's buffer, or in memory that is valid only during this call. */
   #handOn(body: RequestBody, payload: Buffer): void {
     const { buffer } = body;
-    // Earlier peeks at a compressed body may have missed the key.
+    // This repeats the search, because earlier peeks at a compressed body may have missed the key.
     if (buffer !== undefined || body.hint !== undefined) body.peek(payload, true);
-    // If the intake answers during the call, it must still be able to read this memory.
+    // The buffer is detached, so that the intake can read it even after answering the request.
     body.buffer = undefined;
     const memory = buffer === undefined ? "borrowed" : "owned";
     const work = this.#hand(body, { memory, bytes: payload });

@@ -1,6 +1,6 @@
-// Limits the body data that is read per event loop iteration (a "turn"). Without a limit, uWS reads
-// every connection that has data. When a body has used up the turn, the connections of all other
-// incomplete bodies are paused until later turns.
+// Limits how much body data is read in one event loop iteration (a "turn"). Without a limit, uWS
+// would read from every connection that has data. When a body has used up the limit, the
+// connections of all other incomplete bodies are paused until later turns.
 
 import { RateWindow } from "../../platform/base/rate-window.ts";
 
@@ -9,14 +9,17 @@ export interface ChunkedBody {
   resumeReading(): void;
 }
 
-/** Chunks per turn after which other bodies are paused. A read of 512 KiB usually has fewer. */
+/**
+ * After this number of chunks in a turn, other bodies are paused. A read of 512 KiB usually has
+ * fewer.
+ */
 export const chunksPerTurn = 5_120;
-/** A body that reaches this limit is rejected. Other bodies were paused at `chunksPerTurn`. */
+/** A body with this number of chunks in a turn is rejected. Other bodies are paused earlier. */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
 export const chunksSkippedMax = chunksPerTurn;
-/** CPU time per turn after which other bodies are paused. Reading 100 KiB takes 0.17 ms. */
+/** After this CPU time in a turn, all other bodies are paused. Reading 100 KiB takes 0.17 ms. */
 export const readMsPerTurn = 6;
-/** A pause and a resume take a few µs. */
+/** Pausing and resuming a connection takes a few microseconds. */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
@@ -66,7 +69,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     if (this.#spender !== undefined) this.#pause(body);
   }
 
-  /** A paused connection stays paused: on a resumed connection, uWS would start its timeout. */
+  /** The connection stays paused, because uWS would start its timeout after a resume. */
   whole(body: Body): void {
     if (this.#bodies.delete(body) && this.#paused.delete(body)) this.#resting.add(body);
   }
@@ -124,14 +127,14 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 }
 
-/** After this number of rejections per second, chunked bodies of the address are not read. */
+/** If more bodies of an address are rejected per second, its chunked bodies are no longer read. */
 const rejectedPerSecondMax = 4;
 const addressesMax = 4_096;
 
 /**
- * Tracks the addresses that recently sent bodies in tiny chunks. Rejecting a body takes tens of
- * milliseconds. So after a few rejections per second, the gateway closes the address's connections
- * at the head of the next chunked body.
+ * Tracks the addresses that recently sent bodies in tiny chunks. Rejecting such a body takes tens
+ * of milliseconds. So after a few rejections per second, the gateway closes a connection of the
+ * address when its next chunked body begins.
  */
 export class ChunkSenders {
   readonly #monotonicMs: () => number;

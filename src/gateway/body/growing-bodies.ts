@@ -1,8 +1,12 @@
-// Tracks the bodies that still arrive or inflate. If the memory budget is full, slow bodies are
-// evicted first, then bodies without a project's key, then large bodies that began last. Small slow
-// bodies, for example of a phone with a bad connection, get a longer timeout.
+// Tracks the bodies that are still being received or decompressed. If the memory budget is full,
+// slow bodies are evicted first. Bodies without a project's key are next, and then the large bodies
+// that began last. A small body may also be slow because a phone has a bad connection, so its
+// connection stays open longer.
 
-/** Age from which a small body is slow. Every `slowBytesPerSecond` arrived bytes add a second. */
+/**
+ * A small body counts as slow after this time. Every `slowBytesPerSecond` bytes that have arrived
+ * add one second.
+ */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
@@ -13,7 +17,7 @@ export interface GrowingBody {
   readonly bytesHeld: number;
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
-  /** True if the body contains a project's key, or if keys are not checked. */
+  /** A body is known if it contains the key of a project, or if keys are not checked. */
   readonly isKnown: boolean;
   readonly senderAddress: string;
 }
@@ -38,9 +42,9 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Returns bodies to evict that hold `bytesLacking` in total, or none if all candidates hold less.
-   * The candidates are slow bodies, bodies without a key if `body` has one, and large bodies that
-   * were added after `body`.
+   * Chooses bodies to evict that hold at least `bytesLacking` in total. Returns an empty list if
+   * all candidates together hold less. Slow bodies are candidates, and so are large bodies that
+   * were added after `body`. If `body` has a key, bodies without a key are candidates too.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -85,9 +89,15 @@ function isSlow(body: GrowingBody, monotonicMs: number): boolean {
   return monotonicMs - body.startedMs > afterMs + (body.bytesArrived / slowBytesPerSecond) * 1_000;
 }
 
-/** At most half of uWS's timeout of 8 to 12 seconds. A pause and a resume restart the timeout. */
+/**
+ * The interval must be at most half of uWS's timeout, which is 8 to 12 seconds. Pausing and
+ * resuming a connection restarts the timeout.
+ */
 export const slowCheckMs = 4_000;
-/** Minimum average speed of a body that is kept open: 256 KiB in less than five minutes. */
+/**
+ * If a small body arrives more slowly than this, its timeout is not extended. At this speed, 256
+ * KiB take less than five minutes.
+ */
 const bytesPerSecondMin = 1_000;
 const idleChecksMax = 1;
 export const slowBodiesMax = 1_024;
@@ -99,7 +109,7 @@ export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
   keepOpen(): void;
 }
 
-/** Call this every `slowCheckMs`. */
+/** Restarts the timeouts of small slow bodies. Call this every `slowCheckMs`. */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
   for (const body of bodies) {

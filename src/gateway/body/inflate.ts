@@ -1,5 +1,5 @@
 // Decompresses small bodies on the event loop, because the thread pool would take longer than the
-// work. pooled-inflation.ts decompresses the other bodies.
+// decompression itself. `pooled-inflation.ts` decompresses all other bodies.
 
 import { Buffer } from "node:buffer";
 import zlib from "node:zlib";
@@ -20,27 +20,33 @@ const AT_ONCE_MEMBERS_MAX = 8;
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/** Reading a byte takes as long as writing this number of bytes. */
+/** Reading one byte takes as long as writing this number of bytes. */
 const WORK_PER_BYTE_READ = 4;
-/** Output bytes per millisecond: inflating 256 KiB of events with gzip takes 0.75 ms. */
+/**
+ * The number of output bytes per millisecond. It was measured with gzip, which takes 0.75 ms to
+ * decompress 256 KiB of events.
+ */
 export const WORK_PER_MS = 349_525;
 
-/** Returns the work in output bytes. Time counts too, because some bodies inflate to nothing. */
+/**
+ * Returns the work of a decompression, measured in output bytes. It includes the time taken,
+ * because some bodies have almost no output.
+ */
 export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * A larger body must not exceed the maximum ratio of deflate. Brotli, zstd and lz64 reach a hundred
- * times that ratio.
+ * Above this size, the compression ratio must not exceed the maximum of deflate. Brotli, zstd and
+ * lz64 can reach a hundred times that ratio.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/** Events with different ids reach ratios of 10 to 200. */
+/** Events that have different ids reach compression ratios of 10 to 200. */
 const UNKNOWN_RATIO_MAX = 200;
-/** A peek at this number of compressed bytes finds a key that precedes the events. */
+/** This number of compressed bytes is enough to find a key before the events. */
 export const peekedBytesMin = 384;
-/** A peek at this number of bytes finds a key that follows the properties of a browser. */
+/** This number of compressed bytes is enough to find a key after the properties of a browser. */
 export const peekedFarBytes = 1_000;
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
@@ -61,7 +67,7 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  // The margin makes the output a single piece.
+  // The additional bytes ensure that the output is a single piece.
   const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
   const members = new Members(coding, compressed);
   const parts: Buffer[] = [];
@@ -158,7 +164,7 @@ function inflateSync(
 
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
-/** Returns the base-2 logarithm of a Brotli stream's window (RFC 7932, section 9.1). */
+/** Returns the base-2 logarithm of the window size of a Brotli stream (RFC 7932, section 9.1). */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
@@ -167,7 +173,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/** Returns the inflated size that a gzip trailer states. The size may be wrong. */
+/** Returns the decompressed size that a gzip trailer declares. The size may be wrong. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -225,7 +231,8 @@ export class AtOnceInflation {
   }
 
   /**
-   * The next call reuses the memory. Returns undefined if the body is too large or no time is left.
+   * Decompresses a body into memory that the next call reuses. Returns undefined if the body is too
+   * large for the event loop, or if this iteration has no time left.
    */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     const { budget, inflatedBytesMax, monotonicMs } = this.#options;
@@ -235,7 +242,7 @@ export class AtOnceInflation {
       this.#quick?.inflated(coding, bytes) ?? inflateAtOnce(coding, bytes, inflatedBytesMax);
     const ms = monotonicMs() - startedMs;
     if (result === undefined) budget.spend(workOf(ms));
-    // A failed inflation may have written up to the maximum size.
+    // A failed decompression may have written up to the maximum size.
     else if (Buffer.isBuffer(result)) budget.spend(workOf(ms, bytes.length, result.length));
     else budget.spend(workOf(ms, bytes.length, atOnceInflatedBytesMax));
     return result;
@@ -244,8 +251,8 @@ export class AtOnceInflation {
 
 export interface QuickInflater {
   /**
-   * Returns -1 if the body is invalid, too long or continues after its end. For `windowBits`, see
-   * zlib.h.
+   * Returns -1 if the body is invalid or too long, or if data follows its end. `windowBits` is
+   * explained in `zlib.h`.
    */
   inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
 }
@@ -254,8 +261,8 @@ const windowBitsMax = 15;
 const gzipBits = 16;
 
 /**
- * Inflates into the same memory every time. node:zlib leaves garbage for each body, so that V8
- * would stop for 5 to 15 ms at a time.
+ * Decompresses into the same memory every time. With `node:zlib`, each body would leave garbage,
+ * and V8 would stop for 5 to 15 ms to collect it.
  */
 export class QuickInflation {
   readonly #inflater: QuickInflater;

@@ -1,6 +1,6 @@
-// Decompresses the output of lz-string's compressToBase64, one piece per step. A phrase of the
-// dictionary is a part of the output, so it is stored as its start and length. Each UTF-16 unit is
-// written as UTF-8, and a second pass joins surrogates.
+// Decompresses the output of lz-string's compressToBase64, one piece per step. Every phrase of the
+// dictionary also occurs in the output, so the dictionary stores only its start and length. Each
+// UTF-16 unit is written as UTF-8. A second pass combines surrogates into characters.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -16,20 +16,19 @@ interface LzOptions {
   hold(bytes: number): boolean;
 }
 
-/** Decoding a step takes some tenths of a millisecond. */
+/** Decoding one step takes a few tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
 const COPIED_BYTES_MAX = 4_194_304;
-/** The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** Minimum length for which copyWithin is faster than copying byte by byte. */
+/** For shorter copies, copying byte by byte is faster than copyWithin. */
 const LONG_COPY_BYTES = 32;
 
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
-/** A code and six more bits must fit an integer of 31 bits. */
+/** A code and six more bits must fit into a 31-bit integer. */
 const CODE_BITS_MAX = 24;
 
 const BLOCK_BITS = 11;
@@ -45,7 +44,7 @@ for (const [value, letter] of [
     2,
   );
 }
-// A form turns plus signs into spaces.
+// Form decoding replaces plus signs by spaces, so a space counts as a plus sign.
 bitsOf[Ascii.Space] = bitsOf[Ascii.Plus]!;
 
 export class LzDecoder implements StepDecoder {
@@ -68,7 +67,7 @@ export class LzDecoder implements StepDecoder {
   #hasSurrogates = false;
   readonly #joined = { read: 0, written: 0 };
 
-  /** `text` must not change until there is a result. */
+  /** `text` must not change until `step` returns a result. */
   constructor(text: Buffer, options: LzOptions) {
     this.#text = text;
     this.#options = options;
@@ -127,8 +126,8 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Every code except the first also adds a phrase to the dictionary: the previous phrase, and the
-   * first character of the current phrase.
+   * Every code except the first also adds a phrase to the dictionary. The phrase is the previous
+   * phrase plus the first character of the current one.
    */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
@@ -163,7 +162,6 @@ export class LzDecoder implements StepDecoder {
     if (code > this.#phrases || this.#lastBytes === 0) return false;
     const block = this.#blocks[code >> BLOCK_BITS];
     const at = (code & BLOCK_MASK) * 2;
-    // A code may name the phrase that is about to be added.
     const start = isNext ? this.#lastStart : block![at]!;
     const bytes = isNext ? this.#lastBytes : block![at + 1]!;
     this.#makeRoom(bytes + UNIT_BYTES_MAX);

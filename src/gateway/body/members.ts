@@ -1,11 +1,11 @@
-// Finds the members of a compressed body: of gzip (RFC 1952), frames of Zstandard (RFC 8878), or
-// the single stream of deflate or Brotli. Ignores data after the last whole member, because clients
-// and proxies pad bodies.
+// Splits a compressed body into its members. These are the members of gzip (RFC 1952), the frames
+// of Zstandard (RFC 8878), or the single stream of deflate or Brotli. Data after the last complete
+// member is ignored, because clients and proxies add padding.
 
 import { crc32 } from "node:zlib";
 import { type Coding, hasZlibHeader, looksGzipped } from "./payload-form.ts";
 
-/** A gzip member is decoded as `raw`, without header and trailer. */
+/** A gzip member is decoded as `raw`, without its header and trailer. */
 export type MemberForm = "raw" | "zlib" | "br" | "zstd";
 
 export interface Member {
@@ -14,7 +14,10 @@ export interface Member {
   readonly end: number | undefined;
 }
 
-/** Each member needs a decoder. Files of 64 KiB blocks have up to 1,600. */
+/**
+ * The number is limited because each member needs its own decoder. Files of 64 KiB blocks have up
+ * to 1,600 members.
+ */
 export const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
@@ -31,7 +34,10 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/** 8 MiB, as in RFC 9659. A few bytes can request any window. */
+/**
+ * The maximum window is 8 MiB, as in RFC 9659. It is limited because a few bytes can request a
+ * window of any size.
+ */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
@@ -50,8 +56,8 @@ export class Members {
   }
 
   /**
-   * Returns undefined after the last member, and a text if the body is invalid. Call `error` for
-   * each member before the next call.
+   * Returns the next member, or undefined after the last one. If the body is invalid, returns a
+   * text that describes the error. Call `error` for each member before the next call.
    */
   next(): Member | string | undefined {
     const member = this.#next();
@@ -64,7 +70,7 @@ export class Members {
     return member;
   }
 
-  /** Call this with all of the member's data, in order. */
+  /** Call this with all decompressed data of the member, in order. */
   inflated(bytes: Uint8Array): void {
     if (this.#coding !== "gzip") return;
     this.#sum = crc32(bytes, this.#sum);
@@ -147,7 +153,7 @@ interface ZstdFrame {
   readonly isSkippable: boolean;
 }
 
-/** Reads the block headers, because Node 22 inflates a truncated frame without an error. */
+/** Reads the block headers, because Node 22 decompresses a truncated frame without an error. */
 function* zstdFrames(body: Uint8Array, from: number): Generator<ZstdFrame | string, void, void> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   let start = from;
@@ -183,7 +189,9 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
   return (descriptor & 0x04) === 0 ? at : at + zstdChecksumBytes;
 }
 
-/** The largest window that a frame requests, up to the decoder's maximum (RFC 8878, 3.1.1.1.2). */
+/**
+ * Returns the largest window of a frame, limited to the decoder's maximum (RFC 8878, 3.1.1.1.2).
+ */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;
   for (const frame of zstdFrames(body, 0)) {

@@ -1,13 +1,13 @@
-// Detects the form of a body: JSON, or a form, base64 or compression around JSON. The first bytes
-// have precedence over headers, because clients send wrong headers.
+// Detects whether a body is JSON, or JSON inside of a form, base64 or a compression. The first
+// bytes have precedence over the headers, because clients send wrong headers.
 
 import { Ascii, isJsonSpace, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
-/** The layers that were removed from a body, as bits. A body has each layer at most once. */
+/** The layers that were removed from a body, as bits. Each layer is removed at most once. */
 export const Layer = {
-  /** At most one compression is removed, because two would multiply the size of a bomb. */
+  /** At most one compression is removed. With two, a small body could become extremely large. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -42,7 +42,6 @@ function payloadStart(bytes: Buffer): number {
   return at;
 }
 
-/** Words like `true` do not count as base64. */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
@@ -54,7 +53,10 @@ export interface FormFields {
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** With two fields `data`, the gateway cannot know which one the client means. */
+  /**
+   * This flag is true if the form has two `data` fields, because only the client knows which
+   * counts.
+   */
   readonly hasDuplicateData: boolean;
 }
 
@@ -122,7 +124,10 @@ export function compressionProblem(body: Packed, form: "json" | "unknown"): Prob
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 /** `lz64` is lz-string's compressToBase64. */
 export type Compression = "gzip" | "lz64" | "base64";
-/** The values of Content-Encoding. PostHog's clients also name their own compressions here. */
+/**
+ * The values of Content-Encoding. PostHog's clients also send the names of their own compressions
+ * in this header.
+ */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -148,8 +153,9 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * Returns undefined for unknown names, because clients send charsets here, and for several codings,
- * because two would multiply the size of a bomb.
+ * Returns undefined for unknown names, because some clients send charsets in this header. Also
+ * returns undefined for several codings, because with two compressions a small body could become
+ * extremely large.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -174,7 +180,7 @@ function namesIn(header: string): string[] {
   return header.split(",").map((part) => part.trim().toLowerCase());
 }
 
-/** No JSON text begins with these bytes (RFC 1952). */
+/** These bytes begin a gzip member (RFC 1952). No JSON text begins with them. */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }

@@ -1,6 +1,6 @@
-// Decompresses bodies on the thread pool, one chunk of output per step. Projects take turns. In a
-// project, the shortest body is next. Bodies without a project's key take turns by address, and
-// never use all of the pool.
+// Decompresses bodies on the thread pool, one chunk of output per step. Projects take turns. Within
+// a project, the shortest body is first. Bodies without a project's key take turns by address, and
+// can never use the whole pool.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -19,12 +19,12 @@ type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
   isKnown(): boolean;
-  /** `bytes` are the first inflated bytes. They are valid only during the call. */
+  /** Called with the first decompressed bytes. They are valid only during the call. */
   begun(bytes: Buffer): void;
   hold(bytes: number): boolean;
-  /** Called once, before `done` or after `cancel`, when the pool no longer reads the body. */
+  /** Called once when the thread pool no longer reads the body: before `done` or after `cancel`. */
   left(): void;
-  /** Receives the result, and owns it. Called once, unless the inflation is cancelled. */
+  /** Called once with the result, unless cancelled. The receiver owns the result. */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -47,11 +47,11 @@ export class PooledInflation {
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
-  /** While `working`, a chunk is on the pool and cannot be cancelled. */
+  /** In the state `working`, the thread pool processes a chunk, which cannot be cancelled. */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
-  /** `compressed` must not change until `left` is called. */
+  /** `compressed` must not change until `left` has been called. */
   constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
     this.#coding = coding;
     this.#compressed = compressed;
@@ -69,7 +69,9 @@ export class PooledInflation {
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
   }
 
-  /** Calls `yielded` if there is more. Do not call `step` again before that. */
+  /**
+   * Decompresses one chunk. If there is more data, calls `yielded`. Only then call `step` again.
+   */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
     this.#state = "working";
@@ -100,7 +102,7 @@ export class PooledInflation {
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /** Invalid data after the first member counts as padding. */
+  /** Invalid data after the first member is padding, so it is not an error. */
   #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
@@ -135,7 +137,6 @@ export class PooledInflation {
   }
 
   #takeChunks(stream: Decoder): void {
-    // Checked before the read, because reading begins the next chunk.
     const problem = this.#problemOf(stream.readableLength);
     if (problem !== undefined) {
       this.#finish(problem);
@@ -147,7 +148,8 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // Frees the chunk, because a few bodies of 1 MiB would cause ten garbage collections a second.
+    // The chunk is freed immediately. Otherwise, a few bodies of 1 MiB would cause ten garbage
+    // collections per second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -172,7 +174,6 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Must not be called while a chunk is on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -183,9 +184,9 @@ export class PooledInflation {
   }
 
   /**
-   * Frees the decoder's window. Node frees a zstd window only when the stream is garbage-collected,
-   * so that 180 bodies used 970 MB. If an error has closed the stream, `reset` throws, and an
-   * unused allocation of the same size triggers the garbage collector.
+   * Frees the decoder's window. Node frees the window of a zstd decoder only at a garbage
+   * collection, so 180 bodies could use 970 MB. `reset` throws if an error has closed the stream.
+   * In that case, an unused allocation of the same size triggers the garbage collection.
    */
   #freeDecoder(): void {
     const stream = this.#stream;
@@ -222,7 +223,7 @@ function windowBytes(coding: Coding, compressed: Buffer): number {
 }
 
 export interface UnpackingWork extends QueuedWork {
-  /** May change during a slot. */
+  /** The value may change while the work has a slot. */
   readonly isKnown: boolean;
   readonly bytesLeft: number;
 }
@@ -231,9 +232,12 @@ export interface InflationWork extends UnpackingWork {
   readonly memoryBytes: number;
 }
 
-/** Two at a time are twice as fast as many. */
+/** Two bodies at a time are twice as fast as many at a time. */
 const slots = 2;
-/** A project may use half of this memory, and so may all bodies without a key. */
+/**
+ * The limit for all bodies together. A project may use half of this memory. All bodies without a
+ * key may also use half of it.
+ */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
@@ -255,7 +259,6 @@ export class InflationPool {
     this.#queue.add(work);
   }
 
-  /** Call this before each step. */
   began(work: InflationWork): void {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
@@ -267,7 +270,7 @@ export class InflationPool {
     this.#queue.again(work);
   }
 
-  /** The thread pool must have no chunk of the work. */
+  /** Call this only when the thread pool has no chunk of the work. */
   leave(work: InflationWork): void {
     if (this.#begun.has(work)) this.#count(work, -1);
     this.#queue.leave(work);

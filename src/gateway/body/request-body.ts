@@ -1,12 +1,12 @@
 // The body of one request: its state, its properties, and the bytes of the budget that it holds.
 //
-// head ─► arriving ─► whole ◄─► waiting
-// │ ▲ │
-// └─────────────────┘ └─► taken (by the intake)
+//   head ─► arriving ─► whole ◄─► waiting
+//     │                 ▲  │
+//     └─────────────────┘  └─► taken (by the intake)
 //
-// The verdict is an answer that is decided before the body has arrived completely. The body is then
-// read to its end, but discarded. In every state, the request may be answered and its client may
-// disconnect.
+// If the answer is known before the whole body has arrived, it is stored as the verdict. The rest
+// of the body is then read and discarded. In every state, the request may be answered and its
+// client may disconnect.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Conversion } from "../http/conversion/conversion.ts";
@@ -19,15 +19,15 @@ import type { GrowingBodies } from "./growing-bodies.ts";
 import type { Compression } from "./payload-form.ts";
 
 /**
- * - `arriving`: the arrived bytes are in `buffer`, unless the body is discarded.
+ * - `arriving`: the bytes that have arrived are in `buffer`, unless the body is discarded.
  * - `whole`: the body is in `buffer`, or in memory that is valid only during the current call.
  * - `waiting`: the body is being joined or unpacked. If `buffer` is undefined, this work owns the
  *   memory.
- * - `taken`: the intake has the body and owns its memory until the answer.
+ * - `taken`: the intake owns the body and its memory until the answer.
  */
 type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
 
-/** How much of the body has arrived: nothing (`head`), a part (`body`) or all (`answer`). */
+/** The part of the body that has arrived: nothing (`head`), a part (`body`) or all (`answer`). */
 export type RequestPhase = "head" | "body" | "answer";
 
 interface BodyRequest extends Exchange {
@@ -53,23 +53,24 @@ export class RequestBody {
   readonly bytesDeclared: number;
   readonly senderAddress: string;
   state: BodyState = "head";
-  /** The answer to a discarded body. The client gets it once the body has arrived. */
+  /**
+   * The answer to a request whose body is discarded. It is sent after the whole body has arrived.
+   */
   verdict: Problem | FixedAnswer | undefined = undefined;
   bytesArrived = 0;
   pieces = 0;
-  /** Chunks that arrived after the answer was known or the client had disconnected. */
+  /** The number of chunks that arrived after the answer or the disconnect. */
   chunksSkipped = 0;
-  /** The part of the admission budget that this body holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
   contentEncoding: string;
   compression: Compression | undefined = undefined;
   layers = 0;
-  /** The payload in the query, as the client sent it; "" if absent. */
+  /** The payload in the query string, as sent by the client. It is "" if there is none. */
   queryData = "";
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
-  /** Receives the body instead of the intake if the body has no events. */
+  /** If the body has no events, this function receives the body instead of the intake. */
   taker: Intake | undefined = undefined;
   conversion: Conversion | undefined = undefined;
   bytesPeeked = 0;
@@ -141,7 +142,7 @@ export class RequestBody {
     this.release();
   }
 
-  /** The request gets the error `overloaded`. */
+  /** Ends the request with the error `overloaded`. */
   evict(): void {
     if (this.phase === "answer") this.request.answerProblem(noRoom);
     else this.discard(noRoom);

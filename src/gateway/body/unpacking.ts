@@ -1,14 +1,14 @@
-// Removes the layers around the JSON of clients, one layer at a time. Each layer occurs once, and
-// only one layer is a compression:
+// Removes the layers around the JSON of clients, one layer at a time. Each layer occurs at most
+// once, and at most one layer is a compression:
 //
-// whole ─► peel ─┬─► inflate: on the event loop, or on the thread pool ───────┐
-// ▲ ├─► decode: in one step, or in several event loop iterations ┤
-// │ ├─► passed on: it is JSON, or unrecognized │
-// │ └─► rejected │
-// └───────────────────── the layer's content ─────────────────────┘
+//   whole ─► peel ─┬─► inflate: on the event loop, or on the thread pool ───────┐
+//             ▲    ├─► decode: in one step, or in several event loop iterations ┤
+//             │    ├─► passed on: it is JSON, or unrecognized                   │
+//             │    └─► rejected                                                 │
+//             └─────────────────────  the layer's content  ─────────────────────┘
 //
-// All bodies together share a budget of work per event loop iteration. Unrecognized data is passed
-// on, and the scan reports its error.
+// All bodies share one budget of work per event loop iteration. If the data is not recognized, it
+// is passed on, and the scan reports the error.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { FairQueue } from "../../platform/base/fair-queue.ts";
@@ -59,9 +59,9 @@ interface UnpackerOptions {
   readonly monotonicMs: () => number;
   readonly inflater?: QuickInflater | undefined;
   hold(body: RequestBody, bytes: number): boolean;
-  /** Calls `then` unless the request is over. */
+  /** Joins the pieces of the body, and then calls `then` unless the request has ended. */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
-  /** `payload` is in the body's buffer or in memory that is valid only during the call. */
+  /** `payload` is in the body's buffer, or in memory that is valid only during the call. */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
@@ -164,7 +164,7 @@ export class Unpacker {
     if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
-    // Earlier peeks may have missed the key.
+    // This repeats the search, because earlier peeks may have missed the key.
     if (body.hint !== undefined) body.peek(result, true);
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
@@ -175,7 +175,7 @@ export class Unpacker {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
     if (!body.showsProject) this.peekInto(body, compressed);
-    // The pool may read this memory even after the request has ended.
+    // The buffer is detached, because the thread pool may read it even after the request has ended.
     const source = body.buffer;
     body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -222,10 +222,8 @@ export class Unpacker {
         resume(body);
         rejectFor(body, this.#decoded(body, decoder, result));
       }
-      // If the last step passed the body on, the time includes the intake's work.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf(ms));
-      // `again` and `leave` begin the queue's next step. An iteration has time for several steps.
       if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
@@ -310,7 +308,6 @@ function rejectFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** An unknown Content-Encoding explains why a body is unreadable. */
 function asRejected(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
@@ -327,7 +324,6 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
     memoryBytes: part.memoryBytes ?? 0,
     get group() {
       const projectId = body.hint?.projectId;
-      // No project id begins with "?".
       return projectId !== undefined && body.isKnown ? projectId : `?${body.senderAddress}`;
     },
     get isKnown() {
@@ -371,7 +367,7 @@ export function startOfPayload(
         break;
       default:
         layers |= Layer.Form;
-        // A copy, because the decoder overwrites its input, and the body is still needed.
+        // The decoder overwrites its input, so it gets a copy: the body is still needed.
         start =
           new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
     }
@@ -384,7 +380,7 @@ function base64Start(text: Buffer): Buffer {
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
-/** The memory of all peeks. With a pool per peek, 33 MB of keyless requests would use 2 GB. */
+/** All peeks share this memory. With one each, 33 MB of requests without keys would use 2 GB. */
 const peekMemory = new BodyMemory();
 
 function lzStart(text: Buffer): Buffer {

@@ -1,5 +1,5 @@
-// Watches the certificate and key files of the public port, which other programs renew. Never
-// replaces a working pair by a broken pair.
+// Watches the certificate and key files of the public port, because other programs renew them. A
+// valid pair is never replaced by an invalid one.
 
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -14,10 +14,10 @@ const checksBetweenTries = 60;
 /** Longer RSA keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** The time of an RSA signature with 3,072 bits. Used if the key cannot be read. */
+/** The time of an RSA signature with 3,072 bits. It is assumed if the key cannot be read. */
 const unmeasuredMs = 2.5;
 
-/** A signature is most of a handshake's work. */
+/** Measures the time of a signature, because the signature is most of a handshake's work. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));
@@ -49,7 +49,7 @@ interface Certificate {
   readonly rsaBits: number | undefined;
 }
 
-/** Watches files that are already in use. Throws if they contain no valid pair. */
+/** Watches files that are already in use. Throws if the files contain no valid pair. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -58,8 +58,9 @@ export async function watchCertificate(
 }
 
 /**
- * Reads changed files once two checks found the same state, because a program may still write them.
- * Follows links, because Kubernetes renews secrets by changing a link.
+ * Detects changed files. It reads them only after two checks have found the same state, because a
+ * program may still be writing them. It follows symbolic links, because Kubernetes renews a secret
+ * by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;

@@ -1,10 +1,10 @@
-// Follows one HTTP request from its head to its one answer. Writes the response once, and never
+// Handles one HTTP request from its head to its one answer. The response is written once, and never
 // after the client has disconnected.
 //
-// open ─► deferred ─► open ─┬─► writing ─┬─► done
-// │ │ └────────────┘ ▲
-// └──────────┴─► gone (the client has ───────┘
-// disconnected, the answer is still due)
+//   open ─► deferred ─► open ─┬─► writing ─┬─► done
+//    │          │             └────────────┘    ▲
+//    └──────────┴─► gone (the client has ───────┘
+//                   disconnected, the answer is still due)
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
@@ -33,7 +33,8 @@ import {
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * uWS reads the next request as soon as a request is answered, and a buffer can contain thousands.
+ * The limit is necessary because uWS reads the next request as soon as one is answered. Its buffer
+ * can contain thousands of requests.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
@@ -41,12 +42,12 @@ const CLOSED_AFTER_MS = 1_000;
 
 /**
  * - `deferred`: the answer is known, and a later event loop iteration writes it.
- * - `writing`: a long answer is sent as its client reads it.
- * - `gone`: the client has disconnected. An answer may still come, but is not written.
+ * - `writing`: a long answer is being sent, as fast as its client reads it.
+ * - `gone`: the client has disconnected. A later answer is not written.
  */
 type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 
-/** Copies of the request line and headers, which uWS releases when its handler returns. */
+/** Copies of the request line and headers. uWS frees the originals when its handler returns. */
 interface ExchangeHead {
   readonly label: RouteLabel;
   readonly path: string;
@@ -75,18 +76,24 @@ export class HttpExchange implements Exchange {
   isReplay = false;
   v1: V1Request | undefined = undefined;
   headOnly = false;
-  /** Whether the client reads no answer (`beacon=1`). The answer for stored events is then 204. */
+  /**
+   * This flag is true if the client does not read the answer (`beacon=1`). If the events are
+   * stored, the answer is then 204.
+   */
   answersNothing = false;
   close = false;
   /**
-   * Whether a proxy may treat the bytes after this request as part of its body. If so, the
-   * connection ends with the answer. The answer is deferred, so that uWS closes the connection at a
-   * further request.
+   * This flag is true if a proxy may treat the bytes after this request as part of its body. In
+   * that case, the connection is closed after the answer. The answer is deferred, so that uWS
+   * closes the connection if another request follows.
    */
   hasUncertainEnd = false;
   isBeingRead = false;
   #state: AnswerState = "open";
-  /** Undefined after the answer or disconnect, when uWS throws on any access. */
+  /**
+   * The response of uWS. It is undefined after the answer or a disconnect, because uWS would throw
+   * on any access.
+   */
   #response: HttpResponse | undefined;
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
@@ -232,7 +239,7 @@ export class HttpExchange implements Exchange {
     this.#count(errorTable[problem.code].status, problem.code);
   }
 
-  /** The answer is deferred, because uWS still calls back for each chunk that it has read. */
+  /** The answer is deferred, because uWS still calls the handler for chunks that it has read. */
   rejectChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
     this.close = true;
@@ -243,7 +250,7 @@ export class HttpExchange implements Exchange {
     this.#response?.close();
   }
 
-  /** A body that the intake has accepted is still processed. */
+  /** If the intake has already accepted the body, it still processes it. */
   abort(): void {
     this.#shared.chunks.gone(this);
     this.#stopWriting?.();
@@ -260,7 +267,10 @@ export class HttpExchange implements Exchange {
     else this.#finish();
   }
 
-  /** Restarts uWS's timeout of 8 to 12 seconds per 160 KiB. A paused request has no timeout. */
+  /**
+   * Restarts uWS's timeout of 8 to 12 seconds. uWS itself restarts it only every 160 KiB. A paused
+   * request has no timeout.
+   */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
     this.#response?.pause();
@@ -287,7 +297,6 @@ export class HttpExchange implements Exchange {
     this.#state = "deferred";
     if (this.hasUncertainEnd) this.close = true;
     this.hasUncertainEnd = false;
-    // The answer is final, so the body cannot be evicted any more.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
@@ -325,7 +334,7 @@ export class HttpExchange implements Exchange {
     }, CLOSED_AFTER_MS);
   }
 
-  /** Must be called once. Returns undefined if nothing can be written now. */
+  /** Ends the request. Must be called exactly once. Returns undefined if nothing can be written. */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
     if (this.#state === "done" || this.#state === "deferred") {
@@ -335,7 +344,7 @@ export class HttpExchange implements Exchange {
       );
       return undefined;
     }
-    // `answered` may resume reading through `#response`.
+    // This comes before `#response` is cleared, because `answered` may use it to resume reading.
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;

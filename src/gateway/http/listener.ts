@@ -1,5 +1,5 @@
-// Listens on the public port, alone or with other processes, without TLS or with a renewable
-// certificate.
+// Listens on the public port. The port can be shared with other processes, and can use TLS with a
+// certificate that is renewed while the gateway runs.
 
 import { createServer } from "node:net";
 import { portFault } from "../../platform/base/http-port.ts";
@@ -16,7 +16,8 @@ import {
 } from "./uws.ts";
 
 /**
- * With `first`, no other process may have the port yet. Later, `joining` processes may share it.
+ * With `alone` and `first`, no other process may have the port yet. With `first`, `joining`
+ * processes may share the port afterwards.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
@@ -37,8 +38,8 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * `prepare` adds the filter and routes to an app, and is called again at each renewal. `listens`
-   * gets the port's socket before any connection is accepted.
+   * `prepare` adds the filter and the routes to an app. It is called again at each renewal of the
+   * certificate. `listens` receives the socket of the port before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -63,7 +64,7 @@ export class Listener {
     this.#listening = undefined;
   }
 
-  /** Throws if the files contain no valid pair. */
+  /** Throws if the files contain no valid pair of certificate and key. */
   renewCertificate(): void {
     this.#front.renew();
   }
@@ -78,8 +79,8 @@ export class Listener {
     if (sharing === "joining") return listenOn(acceptor, { host, port, isShared: true });
     const alone = listenOn(acceptor, { host, port, isShared: false });
     if (alone === undefined || sharing === "alone") return alone;
-    // The exclusive socket shows that no other process has the port. Then the port is opened
-    // shared.
+    // Opening an exclusive socket first verifies that no other process has the port. Then the port
+    // is opened again as shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
     return listenOn(acceptor, { host, port: portFound, isShared: true });
@@ -93,11 +94,10 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * uWS cannot change the certificate of an app. So one app accepts connections, and passes each to
- * the app with the newest certificate.
+ * uWS cannot change the certificate of an app. So one app accepts all connections, and passes each
+ * of them to the app that has the newest certificate.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
-  // A connection that the acceptor does not pass on fails, because the acceptor has no certificate.
   const acceptor = SSLApp({});
   const apps: TemplatedApp[] = [];
 
@@ -130,7 +130,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/** uWS reports no reason, so Node tries the same port. */
+/** uWS does not report why it cannot listen, so Node tries the same port to find the reason. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

@@ -1,14 +1,14 @@
-// Writes long answers as their clients read them, one piece per event loop iteration. Until an
-// answer is read, its bytes count as bytes in flight. A client that reads too slowly is
+// Writes long answers as fast as their clients read them, one piece per event loop iteration. Until
+// an answer has been read, its bytes count as bytes in flight. If a client reads too slowly, it is
 // disconnected.
 
 import type { Admission } from "../intake/admission.ts";
 import type { HttpResponse } from "./uws.ts";
 
-/** Share of the budget above which the slowest readers are disconnected. */
+/** If unread answers use more of the budget than this, the slowest clients are disconnected. */
 const shareOfBudget = 1 / 4;
 const slowestAfterMs = 1_000;
-/** A reader of this age must have read `bytesPerSecondMin` on average. */
+/** After this time, a client must have read at least `bytesPerSecondMin` on average. */
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
 const checkMs = 1_000;
@@ -19,7 +19,7 @@ interface LongAnswersOptions {
 }
 
 interface LongAnswerOptions extends PiecewiseOptions {
-  /** Whether other requests use the body too. If so, a slow reader is tolerated. */
+  /** This flag is true if other requests use the same body. Then slow clients stay connected. */
   readonly isShared?: boolean;
 }
 
@@ -74,7 +74,6 @@ export class LongAnswers {
     this.#readers.set(key, readers + 1);
     if (readers === 0) {
       this.#bytes += body.length;
-      // The bytes may exceed the budget, because the events of the answer are already stored.
       this.#options.admission.take(body.length);
     }
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
@@ -121,14 +120,15 @@ const pieceBytesMax = 65_536;
 interface PiecewiseOptions {
   readonly writeHead: (response: HttpResponse) => void;
   readonly close: boolean;
-  /** If `mustClose`, the caller must close the connection after the whole answer. */
+  /** If `mustClose` is true, the caller must close the connection after the whole answer. */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Returns a function to call when the client disconnects. Until then, the caller must not free the
- * body. uWS cannot close a connection after tryEnd. So with `close`, it gets a length that is one
- * byte too large, and a further request makes it close.
+ * Writes a long answer in pieces. Returns a function that the caller must call if the client
+ * disconnects. The body must stay valid until then, or until `sent` is called. uWS cannot close a
+ * connection after `tryEnd`. So with `close`, the length passed to uWS is one byte too large, and
+ * uWS closes the connection when another request arrives.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -142,7 +142,7 @@ export function writePiecewise(
   response.cork(() => {
     writeHead(response);
     if (close) response.writeHeader("Connection", "close");
-    // uWS sends the length of this first call to the client.
+    // uWS sends the length of this first call to the client as the Content-Length.
     [, isWhole] = response.tryEnd(body.subarray(0, 1), body.length);
   });
   writeFrom(1);
@@ -159,7 +159,7 @@ export function writePiecewise(
     });
     if (isWhole) return finish(false);
     if (!isTaken) return false;
-    // The previous piece is complete only when the socket has accepted an empty piece.
+    // A piece is complete only when the socket has accepted a further, empty piece.
     if (piece.length === 0) return finish(true);
     setImmediate(() => {
       if (!isStopped) writeFrom(response.getWriteOffset());

@@ -1,5 +1,5 @@
-// The paths of the public port: their metrics labels, their form for display, and suggestions for
-// unknown paths.
+// The paths of the public port. For each path, this file determines the label in metrics and the
+// form for display. For unknown paths, it suggests a similar known path.
 
 import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
@@ -44,7 +44,6 @@ export const eventRoutes: readonly Route[] = [...new Set(Object.values(labels))]
 
 export type ConversionKind = "otlp" | "multipart";
 
-/** Exporters append /v1/traces to the configured path. */
 const conversions: ReadonlyMap<string, ConversionKind> = new Map([
   ["/i/v0/ai", "multipart"],
   ["/i/v0/ai/otel", "otlp"],
@@ -59,7 +58,10 @@ export const endpoints: readonly (readonly [path: string, route: Route])[] = Obj
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
-/** SDKs join a host that ends in a slash with a path. */
+/**
+ * Removes repeated slashes at the start. Some SDKs send them, because they join a path to a host
+ * that ends in a slash.
+ */
 export function withOneSlash(path: string): string {
   let slashes = 0;
   while (path.charCodeAt(slashes) === Ascii.Slash) slashes++;
@@ -81,7 +83,10 @@ export function namedPath(path: string): string {
     : named;
 }
 
-/** A client and a proxy may both have encoded the segment. */
+/**
+ * Replaces a key by `<key>`. The segment is decoded twice, because the client and a proxy may both
+ * have encoded it.
+ */
 function namedSegment(segment: string): string {
   if (/^(.)\1*$/.test(segment)) return segment;
   const decoded = percentDecoded(percentDecoded(segment));
@@ -116,7 +121,6 @@ export function nearPath(path: string, paths: readonly string[]): string | undef
   const most = sent.length < oneTypoFrom ? 0 : typosMax(sent);
   const near = nearest(known, (one) => lettersApart(sent, plain(one), most), most);
   if (near !== undefined) return near;
-  // Prefers the longest known path, so that `/x/i/v0/e` does not match `/e`.
   return known
     .filter(
       (one) =>

@@ -26,35 +26,42 @@ export interface IntakeReport {
 }
 
 /**
- * The hint affects only order and queues, never answers, because the scan may find other values.
- * The exception is `meter`.
+ * What a peek has found in a body. The scan may find other values, so a hint determines only order
+ * and queues. Only `meter` can also determine an answer.
  */
 export interface BodyHint {
-  /** Undefined if no key was found, or if its project is missing or disabled. */
+  /** The project of the key. It is undefined if there is no key, or no enabled project for it. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
-  /** Set only if no other key in the body can have precedence. */
+  /**
+   * The meter of the project. It is set only if no other key in the body can have precedence over
+   * the key that was found.
+   */
   readonly meter?: ProjectMeter | undefined;
 }
 
 /**
- * `isWhole` means that the last bytes are searched too. Takes microseconds and never throws.
- * `apiKey` is the key of a header, which has precedence.
+ * Searches a body for its key and lane. If `isWhole` is true, the last bytes are searched too.
+ * `apiKey` is the key of a header, which has precedence. A peek takes microseconds and never
+ * throws.
  */
 export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
- * The intake calls exactly one answer method, at any later time. If the client has disconnected,
- * the answer is only counted.
+ * The intake must call exactly one answer method, now or later. If the client has disconnected, the
+ * answer is only counted.
  */
 export interface Exchange extends ClientWarningOrigin {
   readonly v1?: V1Request | undefined;
-  /** When the head arrived, in milliseconds since the epoch. */
+  /** The time at which the head arrived, in milliseconds since the epoch. */
   readonly receivedAtMs: number;
-  /** By the monotonic clock. At this time, the answer becomes 503 `timeout`. */
+  /** Milliseconds of the monotonic clock. At this time, the gateway answers with 503 `timeout`. */
   readonly deadlineMs: number;
   readonly clientAddress: string;
-  /** The client's address, even if addresses are not recorded. It is neither stored nor logged. */
+  /**
+   * The address of the client. It is set even if addresses are not recorded, but it is neither
+   * stored nor logged.
+   */
   readonly senderAddress: string;
   readonly bytesArrived: number;
   /** Whether the User-Agent is a known bot. Determined at the first use. */
@@ -64,20 +71,20 @@ export interface Exchange extends ClientWarningOrigin {
   /** Whether the events are rejected events that are sent again, which are still in quarantine. */
   readonly isReplay: boolean;
   readonly hint: BodyHint | undefined;
-  /** "" until the intake has determined the project. */
+  /** The project of the request. It is "" until the intake has determined it. */
   projectId: string;
   lane?: Lane | undefined;
   readonly span?: RequestSpan | undefined;
-  /** Set before the intake rejects the request. */
+  /** The name of the SDK. The intake sets it before it rejects the request. */
   library: string;
   hold(bytes: number): boolean;
   answerStored(report: IntakeReport): void;
   answerProblem(problem: Problem): void;
 }
 
-/** A request of the newer protocol (v1). An absent header is "". */
+/** The headers of a request of the newer protocol (v1). If a header is absent, its value is "". */
 export interface V1Request {
-  /** The key from `Authorization: Bearer`, else from `PostHog-Api-Token`. */
+  /** The key from `Authorization: Bearer`, or else from `PostHog-Api-Token`. */
   readonly apiKey: string;
   readonly requestId: string;
   readonly attempt: string;
@@ -86,13 +93,13 @@ export interface V1Request {
   answerResults(text: Buffer, hasRetry: boolean): void;
 }
 
-/** The intake may use the memory only until it returns. */
+/** The intake may use this memory only until the call returns. */
 interface BorrowedBody {
   readonly memory: "borrowed";
   readonly bytes: Buffer;
 }
 
-/** The intake may use the memory until its promise is fulfilled. */
+/** The intake may use this memory until its promise is fulfilled. */
 export interface OwnedBody {
   readonly memory: "owned";
   readonly bytes: Buffer;
@@ -100,5 +107,8 @@ export interface OwnedBody {
 
 export type WholeBody = BorrowedBody | OwnedBody;
 
-/** Returns undefined if the body is already processed. Throws only because of bugs. */
+/**
+ * Processes a body. Returns undefined if the body is already processed when the call returns.
+ * Throws only because of bugs.
+ */
 export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;

@@ -1,5 +1,5 @@
-// Writes answers: 200 texts, problem details (RFC 9457), fixed answers, CORS headers. Writes each
-// response in one cork, which results in one system call.
+// Writes answers: texts with status 200, problem details (RFC 9457), fixed answers and CORS
+// headers. Each response is written in one cork, so that it takes one system call.
 
 import { STATUS_CODES } from "node:http";
 import {
@@ -16,11 +16,14 @@ import type { HttpResponse } from "./uws.ts";
 export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/** The random part of Retry-After, in seconds, spreads retries of rejected clients. */
+/**
+ * The maximum random part of Retry-After, in seconds. It distributes the retries of rejected
+ * clients over time.
+ */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * For these codes, Retry-After grows with the duration of the outage. SDKs on phones drop all their
- * events at the fourth failure.
+ * For these codes, Retry-After grows with the duration of the outage. This matters because SDKs on
+ * phones drop all their events after the fourth failure.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
@@ -56,7 +59,7 @@ function statusLineOf(status: number): string {
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-/** With `to be closed`, the caller must later close the connection. */
+/** If the result is `to be closed`, the caller must close the connection later. */
 export type Written = "done" | "to be closed";
 
 interface StoreNeeds {
@@ -65,8 +68,8 @@ interface StoreNeeds {
 }
 
 /**
- * Returns the milliseconds for which the stream has stored nothing. Without a lane, all streams
- * count.
+ * Returns the number of milliseconds for which the stream of the project and lane has stored
+ * nothing. Without a lane, it considers all streams.
  */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
@@ -88,7 +91,7 @@ const noOptions: ReplyOptions = {
   ...{ lane: undefined, projectId: "" },
 };
 
-/** A method per answer, so that usual answers need no closures. */
+/** Each kind of answer has its own method, so that usual answers need no closures. */
 export class ReplyWriter {
   readonly #random: () => number;
   readonly #awayMs: AwayMs;
@@ -97,7 +100,7 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /** Cached with its text, because most rejections of a flood are equal. */
+  /** The last problem and its text are cached, because most rejections of a flood are equal. */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = noOptions;
@@ -127,7 +130,6 @@ export class ReplyWriter {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
       if (origin !== "") writeCorsHeaders(response, origin);
-      // A 204 has no Content-Length (RFC 9110, 8.6).
       if (close) endHead(response);
       else response.endWithoutBody();
     });
@@ -147,12 +149,15 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** Ends the connection, because the head does not declare its end. */
+  /**
+   * Answers a preflight and closes the connection, because the head of a preflight does not state
+   * where the request ends.
+   */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Allows GET and POST, so that the page can read the 405, which names the right method.
+      // GET and POST are both allowed, so that a page can read the 405 with the right method.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -190,7 +195,7 @@ export class ReplyWriter {
     }
     if (origin !== "") writeCorsHeaders(response, origin);
     if (headOnly) {
-      // `endWithoutBody(length)` would make uWS wait for a body.
+      // With `endWithoutBody(length)`, uWS would wait for a body.
       response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body)));
       if (close) endHead(response);
       else response.endWithoutBody();
@@ -243,9 +248,9 @@ export class ReplyWriter {
 }
 
 /**
- * Ends an answer without a body, and then the connection. uWS would write a length of 0, which is
- * wrong for a 204, a 304 and a HEAD. So the last header contains the line break that ends the head,
- * and the caller must later close the connection.
+ * Ends an answer without a body. The caller must close the connection later. uWS would add a
+ * Content-Length of 0, which is wrong for a 204, a 304 and a HEAD. To prevent this, the last header
+ * contains the line break that ends the head.
  */
 function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
@@ -259,7 +264,6 @@ function writeCorsHeaders(response: HttpResponse, origin: string): void {
     .writeHeader("Vary", "Origin, Access-Control-Request-Headers");
 }
 
-// Texts end in a line feed, for terminals.
 const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}\n';
 
 function storedText(report: IntakeReport): string {
@@ -295,7 +299,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** `excerpt` quotes the sender's data, so the detail is for the sender only. */
+/** `excerpt` quotes data of the sender, so the detail must be sent only to the sender. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }
@@ -304,7 +308,6 @@ function problemText(problem: Problem): string {
   const { code, errors, errorsTotal } = problem;
   const { status, title } = errorTable[code];
   const text = JSON.stringify({
-    // A relative reference, which leads to this gateway (RFC 9457, 3.1.1).
     type: `${errorsPath}#${code}`,
     title,
     status,
@@ -338,7 +341,10 @@ interface FixedAnswerOptions {
 
 export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
 
-/** For a long answer, returns a function to call when the client disconnects. */
+/**
+ * Writes a fixed answer. If the answer is long, returns a function that the caller must call if the
+ * client disconnects.
+ */
 export function writeFixed(
   response: HttpResponse,
   answer: FixedAnswer,
@@ -372,6 +378,6 @@ function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, ori
   response.writeStatus(statusLineOf(status));
   for (const [name, value] of headers) response.writeHeader(name, value);
   if (origin !== "") writeCorsHeaders(response, origin);
-  // A cache could otherwise give this answer, without CORS headers, to a page of another origin.
+  // Without `Vary`, a cache could give this answer to another page, which needs CORS headers.
   else response.writeHeader("Vary", "Origin");
 }

@@ -1,4 +1,4 @@
-// Reads the query, the framing and the v1 headers of a request's head.
+// Reads the query, the framing and the v1 headers of a request.
 
 import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -18,7 +18,10 @@ const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
-/** The first usable value counts. Unknown parameters are not decoded: a query may have 16 kB. */
+/**
+ * If a parameter occurs several times, the first usable value counts. Unknown parameters are not
+ * decoded, because a query may have 16 kB.
+ */
 export function readQuery(query: string, target: QueryTarget): void {
   let start = 0;
   let equals = -1;
@@ -63,31 +66,32 @@ function sentAtMsOf(value: string, before: number): number {
 }
 
 /**
- * Whether all parsers agree where a request ends. If not, the connection must end with the answer,
- * because a proxy may treat the following bytes as part of the body. uWS is looser than RFC 9112:
- * it treats any transfer coding as chunked, and ignores lines after a line without a name.
+ * The framing is `certain` if all parsers agree where a request ends. If not, the connection must
+ * be closed after the answer, because a proxy may treat the following bytes as part of the body.
+ * uWS is less strict than RFC 9112. It treats any transfer coding as chunked, and ignores all lines
+ * after a header line without a name.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * `bytesDeclared` is the first Content-Length, or -1. `everyLine` is true if a proxy may have read
- * the head.
+ * `bytesDeclared` is the first Content-Length, or -1 if there is none. `everyLine` is true if a
+ * proxy may have read the head.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // Without a declared length, the next bytes may be a body whose length only a proxy has seen.
+  // If no length is declared, the next bytes may be a body whose length only a proxy has seen.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
   const error = framingError(request);
   if (error !== undefined) return { code: "invalid_framing", detail: error };
-  // uWS parses chunks loosely, and ignores a length after a header line without a name.
+  // uWS is less strict with chunks than RFC 9112, and ignores lines after one without a name.
   return hasBody ? "certain" : "uncertain";
 }
 
-/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection. */
+/** Returns the error if RFC 9112 (3.2, 6.1, 6.3) requires the server to reject the request. */
 function framingError(request: HttpRequest): string | undefined {
   let [lengths, codings, hosts] = [0, 0, 0];
   let [length, coding] = ["", ""];
@@ -111,7 +115,6 @@ function framingError(request: HttpRequest): string | undefined {
   return hosts > 1 ? "Host was sent more than once" : undefined;
 }
 
-/** The case is irrelevant (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -119,7 +122,7 @@ export function readV1Head(
   answerResults: V1Request["answerResults"],
 ): V1Request {
   const authorization = request.getHeader("authorization");
-  // An Authorization header with another scheme is meant for a proxy.
+  // If the Authorization header has another scheme, it is meant for a proxy.
   const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
   return {
     apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,

@@ -1,5 +1,5 @@
-// Finds the handler of a path: the intake for events, an answer for an SDK request, the upstream,
-// or an error for an unknown path.
+// Finds the handler for a path. Events go to the intake, an SDK request gets an answer, some paths
+// go to the upstream, and an unknown path gets an error.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import {
@@ -25,7 +25,7 @@ import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 export interface Routed {
   readonly label: RouteLabel;
   readonly path: string;
-  /** The gateway sends the verdict once the body has arrived. */
+  /** The answer to a request whose body is discarded. It is sent when the body has arrived. */
   readonly verdict?: Problem | FixedAnswer;
   readonly conversion?: ConversionKind | undefined;
   readonly isGet?: boolean;
@@ -65,7 +65,10 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/healthz",
   "/health",
 ]);
-/** Without its script, a page sends nothing, so this server answers if the upstream fails. */
+/**
+ * At these paths, the gateway sends its own answer if the upstream fails, because a page without
+ * its script would send no events.
+ */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";
 const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
@@ -139,10 +142,8 @@ export class Router {
   #takeAt(response: HttpResponse, request: HttpRequest, posted: Routed): void {
     const { begin, preflight } = this.#options;
     const { label, path, conversion } = posted;
-    // Requests of the newer protocol and converted bodies cannot be sent in a query.
     const isPostAlone = label === "v1" || conversion !== undefined;
     const allow = methodsAt(isPostAlone);
-    // Methods are case-sensitive (RFC 9110, 9.1), and filters in proxies rely on this.
     const method = request.getCaseSensitiveMethod();
     if (method === "OPTIONS") preflight(response, request, { label, path, allow });
     else if (method === "POST") begin(response, request, posted);

@@ -1,5 +1,6 @@
 // Answers requests of SDKs and browsers at paths that accept no events: flags, configuration,
-// scripts, recordings, logs. Stores nothing, does not wait for the store, and reads no bodies.
+// scripts, recordings and logs. It stores nothing, reads no bodies, and does not depend on the
+// store.
 
 import { percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -71,7 +72,7 @@ const noFlags = feature(emptyPage);
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 const isKey = /^[!-~]{1,200}$/;
-/** SDKs read the body of every answer to this path. */
+/** SDKs read the body of every answer to this path, even of an error. */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;

@@ -1,5 +1,5 @@
-// The public port. Begins each request, rejects it if its head is enough for a rejection, listens
-// and drains.
+// The public port. It begins each request, and rejects it immediately if its head is invalid. It
+// also listens and drains.
 
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -55,7 +55,10 @@ interface HttpServerOptions {
   readonly clock: Clock;
   readonly workMs?: (() => number) | undefined;
   readonly random: () => number;
-  /** Called with the declared length, before the body is read. */
+  /**
+   * Returns the error for a request, or undefined to accept it. Called with the declared length,
+   * before the body is read.
+   */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   readonly awayMs?: AwayMs;
   readonly connection?: ConnectionAddon | undefined;
@@ -66,8 +69,8 @@ interface HttpServerOptions {
 }
 
 /**
- * Time without a new request after which a drain continues. A client that sends its next request
- * right after an answer should not get a reset.
+ * A drain waits until no new request has arrived for this time. So a client that sends its next
+ * request immediately after an answer does not get a connection reset.
  */
 const lingerMs = 100;
 const lingerMsMax = 2_000;
@@ -147,9 +150,9 @@ export class HttpServer {
   }
 
   /**
-   * Answers event requests on open connections with 503 `draining`. Waits until requests stop
-   * arriving and none is in flight, for at most `timeoutMs`. Returns the number of requests still
-   * in flight.
+   * Answers further event requests on open connections with 503 `draining`. Waits until no requests
+   * arrive and none is in flight, but at most `timeoutMs`. Returns the number of requests that are
+   * still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -252,8 +255,8 @@ export class HttpServer {
   }
 
   /**
-   * Answers spellings of `100-continue` that uWS does not recognize. Ignores unknown expectations
-   * (RFC 9110, section 10.1.1).
+   * Sends a 100 for spellings of `100-continue` that uWS does not recognize. Unknown expectations
+   * are ignored (RFC 9110, section 10.1.1).
    */
   #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
     const { connection, certificate } = this.#options;
@@ -281,7 +284,7 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Whether a larger body fits is decided as it arrives: other requests may have ended by then.
+    // A large body is checked while it arrives, because other requests may end before then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);
@@ -294,7 +297,7 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // Without this call, the next request would count as the first request of the connection.
+    // Without this call, the connection's next request would count as its first one.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -312,7 +315,7 @@ export class HttpServer {
   }
 }
 
-/** Waits for two iterations, because the first may already have polled the sockets. */
+/** Waits for two iterations, because the current one may already have polled the sockets. */
 async function hasReadAll(): Promise<void> {
   await turn();
   await turn();

@@ -1,12 +1,15 @@
-// The only importer of uWebSockets.js. Also declares functions that the library's declarations
-// omit.
+// The only file that imports uWebSockets.js. It also declares functions that are missing from the
+// library's type declarations.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
-/** uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without this option, the port is shared (SO_REUSEPORT). */
+/**
+ * uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without this option, other processes can open the same port
+ * (SO_REUSEPORT).
+ */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
 
@@ -22,7 +25,10 @@ interface ListenWithHostAndOptions {
 interface ListenOptions {
   readonly host: string;
   readonly port: number;
-  /** Whether other processes of the user may share the port. Invalid for port 0. */
+  /**
+   * This flag is true if other processes of the same user may open the same port. It must be false
+   * for port 0.
+   */
   readonly isShared: boolean;
 }
 
@@ -44,7 +50,7 @@ interface ParentApp {
   removeChildAppDescriptor(descriptor: unknown): void;
 }
 
-/** Makes `acceptor` pass each accepted connection to the next of its apps, in rotation. */
+/** Makes `acceptor` pass connections to its apps in rotation, and adds `app` to these apps. */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }

@@ -1,10 +1,13 @@
 const smallRequestBytesMax = 262_144;
-/** Small requests may exceed the budget by this share, so that large ones cannot block them. */
+/**
+ * Small requests may exceed the budget by this share, so that they still fit when large requests
+ * fill the budget.
+ */
 const smallRoomShare = 1 / 8;
 
 /**
- * The budget of bytes in flight: bodies in memory and unacknowledged lines. There is no queue: a
- * request without room is rejected.
+ * The budget of bytes in flight. It includes the bodies in memory and the unacknowledged lines.
+ * Requests do not wait for the budget: if a request does not fit, it is rejected.
  */
 export class Admission {
   bytes = 0;
@@ -26,7 +29,10 @@ export class Admission {
     return true;
   }
 
-  /** Returns how many bytes must be released before `tryTake` succeeds. 0 or less means now. */
+  /**
+   * Returns the number of bytes that must be released before `tryTake` can succeed. If the result
+   * is 0 or less, it can succeed now.
+   */
   lacking(bytes: number, requestBytes: number): number {
     return this.bytes + bytes - (this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax);
   }

@@ -1,11 +1,14 @@
-// Keeps historical bodies in the order of their arrival, even if their lines are copied into frames
-// later. A body's project and lane may be known only after its scan.
+// Ensures that historical events are written in the order in which their bodies arrived. The
+// project and lane of a body may be known only after its scan.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
-/** How long a body of unknown project blocks later history. Its scan takes about this long. */
+/**
+ * While the project of a body is unknown, the body delays later historical bodies for at most this
+ * time. A scan takes about as long.
+ */
 const unknownMsMax = 50;
 
 export interface Arrival {
@@ -21,12 +24,11 @@ interface Entry extends Arrival {
   readonly number: number;
   readonly arrivedMs: number;
   readonly wasHidden: boolean;
-  /** Fulfilled when the project and lane become known, or the body is removed. */
+  /** Fulfilled when the project and lane become known, or when the body is removed. */
   changed: PromiseWithResolvers<void>;
 }
 
 export class Arrivals {
-  /** The bodies that are or may be historical, by project id ("" if unknown), oldest first. */
   readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;
   #lastNumber = 0;
@@ -63,7 +65,7 @@ export class Arrivals {
     entry.changed = Promise.withResolvers();
   }
 
-  /** Called when no more lines of the body follow. */
+  /** Call this when no more lines of the body will be written. */
   leave(arrival: Arrival): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);

@@ -1,5 +1,5 @@
-// The checks that can reject a whole request before any of its lines is in a frame. `admit`
-// consumes quota, so it must be called once per request.
+// The checks that can reject a whole request. They run before any of its lines is written to a
+// frame. `admit` consumes quota, so it must be called only once per request.
 
 import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -45,7 +45,7 @@ export class Checks {
     return code === undefined ? undefined : { code, detail: errorTable[code].title };
   }
 
-  /** Rejects a large body of a project that is far over its quota, before it takes a scanner. */
+  /** Rejects a large body of a project far over its quota, which saves the scan of the body. */
   beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
     const { projectId, meter } = hint;
     if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
@@ -70,7 +70,7 @@ export class Checks {
   }
 
   admitNow(work: Work): Problem | undefined {
-    // Without a hint, the body has just arrived in one piece, so its deadline has not passed.
+    // A request without a hint has just arrived in one piece, so its deadline has not passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
@@ -78,7 +78,7 @@ export class Checks {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
 
-  /** After the deadline, the client's retry would store the events again. */
+  /** If events were stored after the deadline, the client's retry would store them again. */
   ofDeadline({ deadlineMs }: Exchange): Problem | undefined {
     return this.#options.monotonicMs() >= deadlineMs ? tooLate : undefined;
   }

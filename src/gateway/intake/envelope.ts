@@ -1,4 +1,4 @@
-// Reads a request's project and lane from the header of the scan table. Does not read items.
+// Reads the project and lane of a request from the header of the scan table, but no items.
 
 import type { Buffer } from "node:buffer";
 import { firstProject, type Problem } from "../../platform/base/errors.ts";
@@ -9,7 +9,7 @@ import { unknownKeyDetail } from "./hints.ts";
 import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
 const rootBytesRead = 64;
-/** Replaces a text that is too long to be a key. No key has this character. */
+/** This replaces a text that is too long to be a key. No key contains this character. */
 const unmatchedKey = "\0";
 
 export interface Envelope {
@@ -17,7 +17,7 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/** `markBytes` is the length of the byte order mark that the client sent before the body. */
+/** `markBytes` is the length of the byte order mark at the start of the body. */
 export function scanProblem(
   status: ScanStatus,
   { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },
@@ -131,7 +131,7 @@ function keyText(body: Buffer, table: Uint32Array): string {
   if (end - start > keyTokenBytesMax) return unmatchedKey;
   if (type === TokenType.EscapedString)
     return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
-  // Latin-1 is fast to decode. Keys are ASCII, so other text matches no key.
+  // Decodes Latin-1, because this is fast. Keys are ASCII, so other text matches no key.
   return body.toString("latin1", start + 1, end - 1).trim();
 }
 

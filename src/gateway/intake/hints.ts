@@ -1,5 +1,5 @@
-// Explains why an item is not stored, or why a key is missing or unknown. Shows a member's name
-// only if it resembles the missing name. Never shows a value or a whole key.
+// Explains why an item was not stored, or why a key is missing or unknown. It shows the name of a
+// member only if the name resembles the missing one. It never shows a value or a whole key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -34,7 +34,10 @@ const meant = {
 } as const satisfies Record<string, Meant>;
 export type MeantName = keyof typeof meant;
 
-/** Maximum bytes read and pairs of letters compared per event loop iteration. They take 0.5 ms. */
+/**
+ * The limit of work per event loop iteration, in bytes read and pairs of letters compared. This
+ * work takes 0.5 ms.
+ */
 const stepsATurnMax = 16_384;
 const distanceMax = 3;
 
@@ -78,8 +81,8 @@ export class Typos {
   }
 
   /**
-   * Returns 0 for the same name, 1 for one wrong letter, 2 for an alternative name (`also`), 3 for
-   * two wrong letters, and infinity for any other name.
+   * Returns 0 if both names are equal, 1 for one wrong letter, 2 for an alternative name (`also`),
+   * and 3 for two wrong letters. Returns Infinity for any other name.
    */
   #distance(sent: string, wanted: string, also: readonly string[]): number {
     if (sent === wanted) return 0;
@@ -130,26 +133,26 @@ export function dropDetail(
   switch (drop) {
     case "not_an_object":
       return {
-        detail: `The item is ${itemWord(item)}, and must be an object: it is not stored`,
+        detail: `The item is not stored: it is ${itemWord(item)}, but must be an object`,
         hint: "",
       };
     case "no_event": {
       const type = fieldType(item, FieldShift.Event);
       const names: MeantName[] = isBatch ? ["event"] : ["batch", "event"];
       const hint = type === TokenType.Absent ? typos.hint(itemSpan(item), ...names) : "";
-      return { detail: `event is ${words[type]}, and must be text: the event is not stored`, hint };
+      return { detail: `The event is not stored: event is ${words[type]}, but must be text`, hint };
     }
     case "no_distinct_id": {
       const type = fieldType(item, FieldShift.DistinctId);
       const inProperties = fieldType(item, FieldShift.PropertiesDistinctId);
       if (type === TokenType.Absent && inProperties !== TokenType.Absent) {
         return {
-          detail: `properties.distinct_id is ${words[inProperties]}: the event is not stored`,
+          detail: `The event is not stored: properties.distinct_id is ${words[inProperties]}`,
           hint: "",
         };
       }
       const hint = type === TokenType.Absent ? idHint(item, typos) : "";
-      return { detail: `distinct_id is ${words[type]}: the event is not stored`, hint };
+      return { detail: `The event is not stored: distinct_id is ${words[type]}`, hint };
     }
   }
 }
@@ -246,7 +249,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
   return "";
 }
 
-/** v1 ignores a key in the body. Returns "" if the body has no key. */
+/** Explains that v1 ignores a key in the body. Returns "" if the body contains no key. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)

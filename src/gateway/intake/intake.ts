@@ -1,6 +1,6 @@
-// Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A large body is processed in many event loop iterations, so that other requests do not
-// wait for it.
+// Processes one request from its whole body to its answer: scan, key, rules, lines, frames,
+// PubAcks. The work on a large body is divided among many event loop iterations, so that other
+// requests need not wait for it.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -56,7 +56,10 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/** Maximum number of frames of a body in flight, so that the body is not in memory twice. */
+/**
+ * Maximum number of frames of one body in flight. It is limited because frames contain a copy of
+ * the body's data.
+ */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -103,7 +106,8 @@ class RequestTaker {
   }
 
   /**
-   * A small body is never deferred. Any other body is deferred if the iteration has no time left.
+   * A small body is processed immediately. If the current iteration has no time left, any other
+   * body is processed in a later one.
    */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
@@ -210,7 +214,6 @@ class RequestTaker {
     }
   }
 
-  /** If the repaired body is not valid either, returns the problem of the first scan. */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
@@ -260,7 +263,6 @@ class RequestTaker {
     const firstItem = work.table[Header.FirstItem]!;
     let start = 0;
     const slice = (): void => {
-      // The outcome of an earlier frame may have failed the request while this slice waited.
       if (pending.failed) return;
       if (this.#checks.ofDeadline(exchange) !== undefined) {
         pending.fail("timeout");
@@ -288,7 +290,7 @@ class RequestTaker {
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);
-    // After a failure, the scanner may already have another body's table.
+    // If the request has failed, the scanner may already contain the table of another body.
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
       tally.countReported(lane, this.#metrics, true);

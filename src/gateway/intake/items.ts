@@ -1,5 +1,5 @@
-// Applies the rules to each item of a body, and writes the lines of stored items into frames. The
-// functions are synchronous, because all bodies share one verdict and one cursor.
+// Applies the rules to each item of a body, and writes the lines of accepted items to frames. The
+// functions are synchronous, because all bodies share one verdict and one cursor object.
 
 import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../../platform/base/errors.ts";
@@ -45,7 +45,7 @@ export type Job = RequestFacts &
   };
 
 interface ItemTakerOptions {
-  /** Scans single items while another scanner has the table of the body. */
+  /** Scans single items, because the other scanner still contains the table of the body. */
   readonly slowScanner: Scanner;
   /** Creates a scanner for events that rules have changed. Not needed for jobs without rules. */
   readonly createScanner?: (rows: number) => Scanner;
@@ -131,7 +131,7 @@ export class ItemTaker {
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // Only this event fails. After a 503, every retry of the batch would fail for this event.
+      // Only this event is dropped. With a 503, every retry of the batch would fail as well.
       this.#reportOnce(bug);
       const detail = "The gateway failed on this event only, because of a bug: please report it";
       this.#fail(job, index, "unreadable_event", detail);
@@ -199,7 +199,7 @@ export class ItemTaker {
     const { schema, errors } = this.#ruled;
     if (schema === undefined) return item;
     const isValid = errors.length === 0;
-    job.tally.checked(schema.mode, isValid ? "valid" : "invalid");
+    job.tally.checked(schema.mode, isValid);
     if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
     if (isValid || schema.mode !== "quarantine") return item;
     this.#filterCode = "quarantined";
@@ -280,7 +280,7 @@ export class ItemTaker {
     job.tally.store(index, verdict, hint);
   }
 
-  /** Compares consecutive events only, because comparing all would take 5 % of a batch's time. */
+  /** Compares only consecutive events. Comparing all would take 5 % of the time of a batch. */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
     const { distinctIdStart, distinctIdEnd } = verdict;

@@ -1,5 +1,4 @@
-// Explains the error in a body that is not JSON, with an excerpt of a few characters. Never shows a
-// key.
+// Explains why a body is not valid JSON, with a few characters around the error, but no key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -7,7 +6,7 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/** An excerpt of this length is enough to recognize and hide a key. */
+/** This number of bytes is enough to recognize a key and to hide it. */
 const bytesAround = 512;
 const firstTextBytesMax = 4_096;
 const longLineBytesMax = 1_048_576;
@@ -56,7 +55,10 @@ function hintAt(body: Buffer, offset: number): string | undefined {
   return undefined;
 }
 
-/** Returns undefined for white space outside of strings, because the actual error is before it. */
+/**
+ * Returns undefined for white space outside of strings, because in that case the error is earlier
+ * in the text.
+ */
 function hintAtControl(body: Buffer, offset: number): string | undefined {
   const isWithin = isWithinString(body, offset);
   const within = "in a string, write line breaks and control characters as \\n or \\u....";
@@ -68,7 +70,8 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
 
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
-  // The part must not begin after a backslash, because a quote there would not end a string.
+  // The text to search must not begin after a backslash. Otherwise, an escaped quote would seem to
+  // end the string.
   while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
     start--;
   const before = body.toString("latin1", start, offset);

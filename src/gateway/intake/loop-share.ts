@@ -1,4 +1,4 @@
-// Limits the time of scanning and writing lines per event loop iteration, for all requests.
+// Limits the time that all requests spend on scanning and writing lines per event loop iteration.
 
 const atOnceMsMax = 8;
 const slicesMsMax = 0.8;

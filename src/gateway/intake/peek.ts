@@ -1,5 +1,6 @@
-// Finds the likely project and lane of a body in its first and last bytes. The body is queued by
-// these values until its scan. The scan decides, because a key with precedence may come later.
+// Searches the first and last bytes of a body for its probable project and lane. Until the scan,
+// the body is queued by these values. The scan may find other values, because a key with precedence
+// may come later.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -103,7 +104,7 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
   });
 }
 
-/** Reads the root's last members backwards, up to a value that is an object or array. */
+/** Reads the root object's last members backwards, up to a value that is an object or array. */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
   const late = new Seen();
@@ -121,7 +122,6 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The walk meets the last member of a name first, and only this member counts.
     const one = new Seen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;

@@ -1,5 +1,6 @@
-// A request whose lines wait for their PubAcks. Answers once, and never 200 while a frame is
-// pending, refused or unknown. Stored events count as stored even if the answer is a 503.
+// A request whose lines wait for their PubAcks. It is answered exactly once. The answer is never
+// 200 while a frame is pending, refused or unknown. Events that are stored count as stored even if
+// the answer is a 503.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -11,7 +12,7 @@ import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts"
 import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// These details do not state that nothing is stored, because some frames may be stored.
+// These texts do not state that nothing was stored, because some frames may be stored.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
@@ -21,7 +22,10 @@ const details: Partial<Record<ErrorCode, string>> = {
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
-/** The data that is retained until the answer. It excludes the Work, which holds the body. */
+/**
+ * The data that stays in memory until the answer. It does not reference the Work, because the Work
+ * holds the body.
+ */
 interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -45,7 +49,8 @@ export class PendingRequest implements RequestWaiter {
   readonly #taken: Taken;
   readonly #reports: PendingReports;
   #isPlaced = false;
-  // Number of frames without an outcome, plus 1 until the last line is in a frame.
+  // The number of frames without an outcome. It is one higher until the last line has been written
+  // to a frame.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
   #firstFailure: ErrorCode | undefined = undefined;
@@ -77,8 +82,8 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * `ownBytes` is the size of a frame with lines of only this request, else 0. These bytes count
-   * towards the project's share before the frame is stored.
+   * `ownBytes` is the size of a frame that contains only lines of this request, and 0 for other
+   * frames. Until the frame is stored, these bytes count towards the project's share.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
@@ -95,7 +100,9 @@ export class PendingRequest implements RequestWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** Sets the error, unless there is one. After an error, no more lines are written. */
+  /**
+   * Sets the error of the request, unless it has one. After an error, no more lines are written.
+   */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
@@ -105,7 +112,7 @@ export class PendingRequest implements RequestWaiter {
     return this.#failure !== undefined;
   }
 
-  /** Returns undefined if the caller need not wait. */
+  /** Waits until at most `framesMax` frames are open. Returns undefined if no wait is needed. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -123,7 +130,7 @@ export class PendingRequest implements RequestWaiter {
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
-      // Unknown has precedence: only `timeout` means that events may be stored or not.
+      // `timeout` overrides other errors, because only `timeout` means that events may be stored.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -157,7 +164,7 @@ export class PendingRequest implements RequestWaiter {
     if (full !== undefined) this.fail(full.code);
   }
 
-  /** The last release sends the answer. */
+  /** Releases one frame. After the last one, sends the answer. */
   release(): void {
     this.#framesOpen--;
     if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
@@ -174,7 +181,7 @@ export class PendingRequest implements RequestWaiter {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }
-    // A rejected request is sent again, and would be counted each time.
+    // Events of a rejected request are not counted here, because each retry would count again.
     this.#countReported();
     this.#tally.answer(this.#exchange, this.#firstFailure);
   }
@@ -216,7 +223,7 @@ export class PendingRequest implements RequestWaiter {
     return `${unfit ?? "The store failed for some events"}; events in flight may be stored or not: send the request again`;
   }
 
-  /** Ends the request after a bug. The caller answers. */
+  /** Ends the request after a bug. The caller must send the answer. */
   abandon(): void {
     this.#abandoned = true;
     this.release();
@@ -236,7 +243,6 @@ export class PendingRequest implements RequestWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // Gives back the quota of events that the client will retry.
     if (this.#failure !== undefined || this.#abandoned) {
       const { dropped, filtered } = this.#tally;
       const leftOut = this.#isStoredInPart && !this.#abandoned ? dropped + filtered : 0;

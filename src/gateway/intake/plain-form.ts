@@ -1,5 +1,6 @@
-// Normalises an item that the body's table cannot describe, or adds the request's members to its
-// properties. Then scans the result. A view is valid until the next call, which reuses its memory.
+// Normalises an item that the table of the body cannot describe, or adds the members of the request
+// to its properties. The result is scanned again. The returned view is valid only until the next
+// call, which reuses its memory.
 
 import { Buffer } from "node:buffer";
 import { type ItemView, itemFlags } from "../../records/item-view.ts";
@@ -24,9 +25,9 @@ import {
   writeWithAdditions,
 } from "./v1/additions.ts";
 
-/** Normalising this size blocks the event loop for 8 ms. */
+/** Normalising an item of this size blocks the event loop for 8 ms. */
 export const slowItemBytesMax = 1_048_576;
-/** Without the batch, an item with a member `batch` would count as an envelope. */
+/** The item is put into a batch, because an item with a member `batch` would count as a batch. */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
@@ -47,7 +48,7 @@ export class PlainForm {
   #addedTo = Buffer.alloc(0);
   readonly ignored: Ignored = { replaced: "" };
 
-  /** Each item overwrites the table of `scanner`. */
+  /** `scanner` is used only for single items, because each item overwrites its table. */
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
@@ -70,7 +71,6 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // Escaped or repeated names do not prevent reading the item unchanged.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
       const detail = `The event must be normalised, but exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);
@@ -79,8 +79,8 @@ export class PlainForm {
   }
 
   /**
-   * `ignored` then has the item's invalid values. On failure, sets the error in the verdict and
-   * returns undefined.
+   * Returns the item with the added members. Afterwards, `ignored` contains the invalid values of
+   * the item. On failure, sets the error in the verdict and returns undefined.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";

@@ -1,5 +1,5 @@
-// The protocol of all requests except v1. The key is in the body, and the client retries the
-// request as a whole.
+// The protocol of all requests except v1. The key is in the body, and the client can only retry the
+// whole request.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";

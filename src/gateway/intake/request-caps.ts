@@ -1,5 +1,5 @@
-// Limits on the size of one request, checked before its lines are written. Equal events compress a
-// thousandfold, so a few compressed bytes can contain millions of events.
+// Checks limits on the size of a request before its lines are written. Equal events compress a
+// thousandfold, so a small compressed body can contain millions of events.
 
 import { expansionText, type Problem } from "../../platform/base/errors.ts";
 import { itemFlags, typeAt } from "../../records/item-view.ts";
@@ -45,7 +45,7 @@ export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): nu
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // Person fields inside `properties` are in the line twice.
+  // If person fields are inside of `properties`, the line contains them twice.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   return Math.max(0, likely - expandedMax);
 }
@@ -78,7 +78,7 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/** A request that will fit later must not be reported as too large. */
+/** A request that fits after a wait must not be reported as too large. */
 export function refusedByMeter(
   refusal: MeterRefusal,
   work: Pick<CappedWork, "cost" | "exchange">,

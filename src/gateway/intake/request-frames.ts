@@ -9,8 +9,9 @@ import type { LoopShare } from "./loop-share.ts";
 import type { NamedBody, RequestFrames, Work } from "./work.ts";
 
 /**
- * Other frames wait while an own frame is written. Next to 19 MB batches, single events took 2.3
- * ms. With 512 KiB, they took 3.4 ms. With 128 KiB, they were no faster.
+ * Other frames must wait while a request's own frame is written, so the size is limited. With 256
+ * KiB, single events took 2.3 ms while 19 MB batches were written. With 512 KiB, they took 3.4 ms.
+ * With 128 KiB, they were not faster.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -19,8 +20,9 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * A retry must put the same events into the same frames. So a frame's end must not depend on its
- * records, which contain the client's address and timestamps.
+ * The frames of one large request. A retry must put the same events into the same frames. So the
+ * end of a frame must not depend on its records, because these contain the client's address and
+ * timestamps.
  */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
@@ -34,7 +36,7 @@ export abstract class OwnFrames implements RequestFrames {
 
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
-  /** The id must be equal if the client sends the events again. "" stands for a unique id. */
+  /** The id must be the same when the client sends the events again. "" requests a unique id. */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
@@ -69,7 +71,6 @@ export class BodyFrames extends OwnFrames {
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** Upper bound of the bytes of the frame's lines. It decides where the frame ends. */
   #bytesPlanned = 0;
 
   constructor(work: Work, publisher: Publisher, { id, failed }: NamedBody) {
@@ -96,8 +97,9 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * The id has the first and last index, because a retry may be split at different items. Without
-   * uuids, the id also names the attempt, because two equal batches may both be intended.
+   * The id contains the first and last index, because a retry may be split at different items.
+   * Without uuids, the id also contains an id of the attempt, because a client may intend to send
+   * two equal batches.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
@@ -125,7 +127,10 @@ export class BodyFrames extends OwnFrames {
 /** Hashing this number of bytes takes about 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
-/** Returns a hash of the lane, the project and the body without `sent_at`, which retries change. */
+/**
+ * Returns a hash of the lane, the project and the body. The hash excludes `sent_at`, because a
+ * retry changes it.
+ */
 export async function bodyIdOf(
   { lane, project, body, table }: Work,
   share: LoopShare,
@@ -175,7 +180,7 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /** Removes only the last lines, because earlier lines may belong to other requests. */
+  /** Removes only the last lines, because earlier ones may belong to other requests. */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

@@ -1,6 +1,5 @@
-// The scanners for bodies that are scanned in the thread pool. Projects get scanners in turn. A
-// body holds its scanner until its lines are in frames, but not during a long wait for
-// acknowledgements.
+// The scanners for bodies that are scanned on the thread pool. Projects take turns. A body uses a
+// scanner until its lines are in frames, but releases it during a long wait for acknowledgements.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
@@ -12,13 +11,13 @@ import type { Work } from "./work.ts";
 const scannersMax = 6;
 const ofStreamMax = 3;
 const ofProjectMax = 2;
-/** Only one huge body is in progress, because it occupies a pool thread. */
+/** Only one body of this size is scanned at a time, because it occupies a thread of the pool. */
 const hugeBytesMin = 33_554_432;
-/** Bytes that delay a body in the queue by 1 ms, so that short bodies overtake long bodies. */
+/** A body is placed 1 ms later in the queue per 10,000 bytes, so that short ones can overtake. */
 const bytesPerMs = 10_000;
-/** A table takes 1.4 MB. A body with more items is scanned in passes. */
+/** A table of this size takes 1.4 MB. A body with more items is scanned in several passes. */
 const tableRows = 16_384;
-/** The index of an idle scanner takes up to 16 MiB. */
+/** After this time, an idle scanner is freed, because its index takes up to 16 MiB. */
 const scannersIdleMs = 2_000;
 
 interface ScannersOptions {
@@ -56,7 +55,10 @@ export class Scanners {
     });
   }
 
-  /** The body holds the scanner until `rest` or `give`. Undefined after the body's deadline. */
+  /**
+   * Waits for a scanner. The body owns it until `rest` or `give` is called. The result is undefined
+   * if the body's deadline has passed.
+   */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
     const known = this.#turns.get(arrival);
@@ -100,7 +102,10 @@ export class Scanners {
     return fits;
   }
 
-  /** Releases the scanner of a body that waits for its stream. The body must `take` another. */
+  /**
+   * Releases the scanner of a body that waits for its stream. Before it continues, the body must
+   * call `take` again.
+   */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);
@@ -153,8 +158,9 @@ function isHuge({ arrival }: Turn): boolean {
 const patienceMs = 250;
 
 /**
- * During a long wait, the body releases its scanner, and is scanned again before it continues.
- * Unless the request has failed, the table then has the same rows as before.
+ * Waits until the stream accepts more frames. During a long wait, the body releases its scanner,
+ * and is scanned again afterwards. If the request has not failed, the table then has the same rows
+ * as before.
  */
 export async function awaitRoom(
   work: Work,

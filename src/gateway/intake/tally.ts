@@ -1,4 +1,4 @@
-// Counts the outcomes of a request's items, for the answer and the metrics.
+// Counts the outcomes of the items of a request. The answer and the metrics use these counts.
 
 import type {
   ClientWarningOrigin,
@@ -13,7 +13,7 @@ import {
   warningTable,
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
-import type { SchemaMode } from "../../rules/rules-file.ts";
+import { type SchemaMode, schemaModes } from "../../rules/rules-file.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 import type { RequestQuarantine } from "./quarantine-port.ts";
@@ -64,8 +64,8 @@ export class Tally implements IntakeReport {
   #distinctIdsCut = 0;
   #removed = 0;
   #quarantined = 0;
-  /** Events that were checked by a schema. The key is `<mode> <result>`. */
-  #schemaResults: Map<`${SchemaMode} ${SchemaResult}`, number> | undefined = undefined;
+  /** Numbers of events that schemas have checked: for each mode, the valid and invalid events. */
+  #schemaResults: number[] | undefined = undefined;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -108,10 +108,9 @@ export class Tally implements IntakeReport {
   }
 
   /** Counts an event that a schema has checked. */
-  checked(mode: SchemaMode, result: SchemaResult): void {
-    this.#schemaResults ??= new Map();
-    const key = `${mode} ${result}` as const;
-    this.#schemaResults.set(key, (this.#schemaResults.get(key) ?? 0) + 1);
+  checked(mode: SchemaMode, isValid: boolean): void {
+    this.#schemaResults ??= schemaModes.flatMap(() => [0, 0]);
+    this.#schemaResults[2 * schemaModes.indexOf(mode) + (isValid ? 0 : 1)]!++;
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
@@ -148,7 +147,7 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** Sorted by index. Dropped items have priority. */
+  /** The warnings, sorted by index. Warnings about dropped items have priority. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
@@ -162,16 +161,17 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** Called only if the client receives the results, because after a 503 the retry is counted. */
+  /**
+   * Call this only if the client receives the results. After a 503, the client retries the request,
+   * and the retry is counted instead.
+   */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);
     const droppedByRule = this.filtered - this.#quarantined;
     if (droppedByRule > 0) metrics.events(lane, "dropped_by_rule", droppedByRule);
-    for (const [key, count] of this.#schemaResults ?? []) {
-      const [mode, result] = key.split(" ") as [SchemaMode, SchemaResult];
-      metrics.schemaResults(mode, result, count);
-    }
+    for (const [at, count] of (this.#schemaResults ?? []).entries())
+      if (count > 0) metrics.schemaResults(schemaModes[at >> 1]!, schemaResults[at & 1]!, count);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.#notStored !== undefined)
       for (const [code, count] of this.#notStored) metrics.events(lane, code, count);

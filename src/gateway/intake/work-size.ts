@@ -1,4 +1,4 @@
-// Estimates how much work a body causes, and limits how much of this work is done at a time.
+// Estimates how much work a body causes, and limits the work per event loop iteration.
 
 import { isPlain } from "../../records/item-view.ts";
 import { mayNeedMerging } from "../../records/person-fields.ts";
@@ -12,18 +12,21 @@ import type { CompiledRules } from "../../rules/compile.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
-/** A small body with few events takes 0.05 ms, so it is not deferred. */
+/** A body within both limits takes 0.05 ms, so it is processed immediately. */
 export const littleBytesMax = 2_048;
 export const fewEventsMax = 8;
-/** Scanning takes at most 0.8 ms. */
+/** Scanning this number of bytes takes at most 0.8 ms. */
 export const scannedAtOnceBytesMax = 131_072;
-/** The work of a slice, as estimated by `placingBytesOf`. The slice takes 0.4 ms. */
+/** The maximum work of one slice, as estimated by `placingBytesOf`. It takes 0.4 ms. */
 export const placedAtOnceBytesMax = 524_288;
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
-/** A byte on the slow path takes 5 to 8 ns, as long as copying this number of bytes. */
+/** Rewriting one byte takes 5 to 8 ns. This is as long as copying this number of bytes. */
 const slowPathFactor = 8;
 
-/** Returns an upper bound of the work, in copied bytes. `isSlow` means that items are rewritten. */
+/**
+ * Returns an upper bound of the work, measured in copied bytes. `isSlow` is true if the items must
+ * be rewritten.
+ */
 export function placingBytesOf(bytes: number, events: number, isSlow: boolean): number {
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }

@@ -1,6 +1,6 @@
-// The state of one request in the intake. Each stage sets the fields that the next stages read. A
-// Work keeps the request body in memory, so an object that outlives the body must not reference a
-// Work.
+// The state of one request in the intake. Each stage sets the fields that later stages read. A Work
+// keeps the request body in memory. So an object that is needed after the body is freed must not
+// reference a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -26,17 +26,17 @@ import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
   readonly id: string;
-  /** Maps a body id and the sender's address to the id of the failed attempt. */
+  /** Stores the id of a failed attempt under the id of the body and the address of the sender. */
   readonly failed: RetryMemory<string>;
 }
 
 export interface SentAt {
   readonly ms: number;
-  /** The JSON token of the time; empty if the time was in the query. */
+  /** The JSON token of a time that cannot be read. It is empty if the time was in the query. */
   readonly unreadable: Buffer | undefined;
 }
 
-/** What differs between requests of the newer protocol (v1) and all other requests. */
+/** The differences between requests of the newer protocol (v1) and all other requests. */
 export interface Protocol {
   readonly rewritesItems: boolean;
   readonly needsTimestamp: boolean;
@@ -44,9 +44,9 @@ export interface Protocol {
   readonly additions: string | undefined;
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
   hintOf(problem: Problem, work: Work, typos: Typos): string;
-  /** The table must have all events. */
+  /** Reads all events of the request. The table must contain all of them. */
   readEvents(work: Work): Problem | undefined;
-  /** Stops if `refusal` returns a problem. */
+  /** Reads the events in several event loop iterations. Stops if `refusal` returns a problem. */
   readEventsInTurns(
     work: Work,
     refusal: () => Problem | undefined,
@@ -57,7 +57,7 @@ export interface Protocol {
 }
 
 export interface RequestFrames {
-  /** The frame is valid until the next call. */
+  /** Returns the frame for the next line. It is valid only until the next call. */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /** Submits the lines in a shared frame. Must be called before the event loop iteration ends. */
   endTurn(): void;
@@ -76,7 +76,7 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** Without a byte order mark. After a repair, the body is valid UTF-8 JSON. */
+  /** The body without a byte order mark. If it was repaired, it is valid JSON in UTF-8. */
   body: Buffer;
   readonly markBytes: number;
   repaired: RepairedBody | undefined = undefined;
@@ -213,7 +213,7 @@ export class Work implements RequestFacts {
   }
 }
 
-/** RFC 8259 (8.1) lets a parser ignore the mark. */
+/** Removes a byte order mark, because a parser may ignore it (RFC 8259, 8.1). */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

@@ -1,6 +1,6 @@
-/** If the entry of a project changes, the object is replaced, never mutated. */
 import type { CompiledRules } from "../../rules/compile.ts";
 
+/** If the entry of a project changes, a new object replaces this one. It is never modified. */
 export interface Project {
   readonly id: string;
   readonly name: string;
@@ -11,11 +11,14 @@ export interface Project {
   readonly rulesVersion?: number | undefined;
 }
 
-/** Rates per gateway process, and a share of a stream. An absent rate means no limit. */
+/**
+ * The limits of a project: its rates in each gateway process, and its share of a stream. If a rate
+ * is absent, it is unlimited.
+ */
 export interface ProjectQuota {
   readonly eventsPerSecond?: number | undefined;
   readonly bytesPerSecond?: number | undefined;
-  /** Duration for which unused rate accumulates. */
+  /** A project that sends less than its rate can save this many seconds of its rate for later. */
   readonly burstSeconds: number;
   readonly streamShare?: number | undefined;
 }
@@ -23,7 +26,10 @@ export interface ProjectQuota {
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** Bytes to store beyond the allowed multiple of the sent bytes. Set before `take`. */
+  /**
+   * The number of bytes to store that exceed the allowed multiple of the sent bytes. It must be set
+   * before `take`.
+   */
   expansion: number;
 }
 
@@ -35,18 +41,27 @@ export interface MeterRefusal {
 }
 
 export interface Taken {
-  /** Refunds, once, the cost of the events that the client will retry: all except `retained`. */
+  /**
+   * Refunds the cost of the events that the client will retry. `retained` is the number of events
+   * that it will not retry. Only the first call has an effect.
+   */
   giveBack(retained: number): void;
   countDropped(events: number): void;
   /** Like `countDropped`, but for events that the project's own rules do not store. */
   countFiltered(events: number): void;
 }
 
-/** Limits what a project sends to this process, and counts the results. No call waits or throws. */
+/** Enforces a project's limits in this process, and counts its results. Never waits or throws. */
 export interface ProjectMeter {
-  /** Takes the cost of a request, or counts and returns its rejection. Called once per request. */
+  /**
+   * Takes the cost of a request. If a limit is exceeded, counts a rejection and returns it. Must be
+   * called once per request.
+   */
   take(cost: RequestCost): Taken | MeterRefusal;
-  /** Counts and rejects the request if requests of any size are rejected. */
+  /**
+   * If the project may currently send nothing, counts a rejection and returns it. Call this before
+   * the body is read.
+   */
   refuseUnread(bytes: number): MeterRefusal | undefined;
   countStored(events: number, bytes: number): void;
   countUnknown(events: number): void;
@@ -58,10 +73,10 @@ export interface MeteredProject extends Project {
   readonly rules?: CompiledRules | undefined;
 }
 
-/** The lookup of projects on the hot path. It is one Map read, in any state of NATS. */
+/** The lookup of projects on the hot path. It reads one Map, so it also works without NATS. */
 export interface ProjectLookup {
   readonly hasNone: boolean;
-  /** Returns undefined if no project or several projects have the key. */
+  /** Returns undefined if no project has the key, or if several projects have it. */
   byKey(key: string): MeteredProject | undefined;
   refusalOf(key: string): string | undefined;
 }

@@ -1,5 +1,5 @@
-// Receives the PubAcks of this process on one subject, without interpreting them. The reply subject
-// of a frame ends in the number of the send and the frame's token.
+// Receives the PubAcks of this process on one subject, but does not interpret them. The reply
+// subject of a frame ends in the number of the attempt and the token of the frame.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -83,7 +83,10 @@ const lateMax = 1_000;
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /** A late acknowledgement of the frame shows that the stream stores events. */
+  /**
+   * If the frame is acknowledged later, the acknowledgement shows that the stream stores events
+   * again.
+   */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);

@@ -1,5 +1,5 @@
-// Chooses the queue whose frame is sent next to a stream. Live queues have priority. The number of
-// bulk and historical frames in flight is limited, so that a live frame waits for only a few of
+// Chooses the queue that sends the next frame to a stream. Live queues have priority. The number of
+// bulk and historical frames in flight is limited, so that a live frame must wait for only a few of
 // them.
 
 import type { Lane } from "../../platform/base/lane.ts";
@@ -29,12 +29,13 @@ interface DeparturesOptions extends TogetherOptions {
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
-/** Unacknowledged bytes below which another background frame may be sent. */
+/** Another background frame may be sent while fewer bytes than this are unacknowledged. */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * A bulk frame may be sent while its project has fewer unacknowledged bulk bytes. Otherwise, each
- * small request with own frames would wait for the previous fsync.
+ * A bulk frame may be sent while its project has fewer unacknowledged bulk bytes than this.
+ * Otherwise, a small request with its own frames would always wait for the fsync of the previous
+ * one.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
@@ -48,7 +49,7 @@ export class Departures<Leaving extends Departing> {
   readonly #ofSplit = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /** While the frames sent alone fill the window, no batch is sent. */
+  /** The number of frames that were sent alone. While they fill the window, no batch is sent. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
@@ -91,8 +92,9 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * For history, a single frame in flight preserves the order. For live events, more frames in
-   * flight gave fewer events per second and twice the fsyncs.
+   * A queue of historical events has one frame in flight, which preserves their order. A live queue
+   * usually has one too: in a test, more frames gave fewer events per second and twice as many
+   * fsyncs.
    */
   mayLeave(queue: Leaving["queue"]): boolean {
     if (queue.unacked === 0) return true;
@@ -109,8 +111,8 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * If no background frame is in flight, a background queue is next: live frames must not starve
-   * it.
+   * If no background frame is in flight, a background queue is next. Otherwise, live frames could
+   * delay it forever.
    */
   next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
@@ -135,8 +137,10 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * True if waiting would save the store no work, because the queue waits for background frames or
-   * the network is slow. A second frame must not overtake an earlier frame of a split batch.
+   * Returns whether a second frame may be sent before the first one is acknowledged. This is useful
+   * if the queue waits for background frames anyway, or if the network is slow. While a split batch
+   * is being sent again, it returns false, because the second frame must not overtake the frames of
+   * the batch.
    */
   #maySendSecond(): boolean {
     if (this.#ofSplit.length > 0) return false;

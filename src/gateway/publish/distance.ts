@@ -1,6 +1,6 @@
 // Estimates whether the network round trip is a large part of the time until an acknowledgement. If
-// so, two frames in flight hardly delay each other. With a near store, one large frame is less work
-// than two.
+// so, two frames in flight hardly delay each other. If the store is near, one large frame causes
+// less work than two small ones.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -9,10 +9,13 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The shortest ping counts, because any ping may wait for this process. */
+/**
+ * Only the shortest of these pings counts, because the others may have been delayed by this
+ * process.
+ */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/** With a shorter round trip, two frames in flight gain too little. */
+/** If the round trip is shorter, a second frame in flight gains too little. */
 const farMsMin = 2;
 const roundTripShareMin = 1 / 3;
 const newestShare = 0.1;
@@ -20,7 +23,6 @@ const newestShare = 0.1;
 export class Distance {
   readonly #link: DistanceOptions["link"];
   readonly #monotonicMs: () => number;
-  /** A reconnect replaces the array, so that late pings are ignored. */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
   #roundTripMs = 0;
@@ -59,7 +61,6 @@ export class Distance {
     try {
       await this.#link.connection.flush();
     } catch {
-      // The connection is lost. Other code handles this.
       return;
     }
     const nowMs = this.#monotonicMs();

@@ -1,6 +1,6 @@
-// Handles the deadlines of the requests that wait for a frame. Each request times out alone. Its
-// lines are removed from the frame if they are certainly not in the store. Otherwise, the lines
-// stay, and the request receives `unknown`.
+// Handles the deadlines of the requests that wait for a frame. Each request times out separately.
+// If its lines are certainly not in the store, they are removed from the frame. Otherwise they stay
+// in the frame, and the request receives `unknown`.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "./port.ts";
@@ -10,7 +10,6 @@ export const joinWords = 3;
 interface ExpiringFrame {
   deadlineMs: number;
   waiters: FrameWaiter[];
-  /** The deadline, the events and the bytes of each waiter, in a flat array. */
   joins: number[];
   joinedBytes: number;
   joinedEvents: number;
@@ -39,14 +38,14 @@ export function isPast(
   return true;
 }
 
-/** Replaces a waiter that has received `unknown`. The waiter's lines stay in the frame. */
+/** This placeholder replaces a waiter that has received `unknown`. Its lines stay in the frame. */
 const notified: FrameWaiter = { frameSettled: () => {} };
 const notifiedDeadlineMs = Number.NEGATIVE_INFINITY;
 
 /**
- * Removes the waiters whose deadline is past. With `refused`, also removes their lines, and the
- * lines without a waiter. With `unknown`, a placeholder replaces the waiter, because the positions
- * of the other lines depend on its entry.
+ * Removes the waiters whose deadline has passed. If their outcome is `refused`, it also removes
+ * their lines, and the lines without a waiter. If their outcome is `unknown`, a placeholder
+ * replaces each waiter, because the positions of the other lines depend on its entry.
  */
 export function takeExpired(
   frame: ExpiringFrame,

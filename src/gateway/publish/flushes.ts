@@ -1,5 +1,5 @@
-// Sends frames at the end of the event loop iteration in which a queue becomes ready. Callers never
-// send frames directly, so that lines can join a frame until then.
+// Sends frames at the end of the event loop iteration in which their queue becomes ready. No other
+// code sends a frame, so that lines can be added to it until then.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { AtomicBatch, fitsBatch } from "./atomic-batches.ts";
@@ -24,7 +24,6 @@ export class Flushes {
   readonly #options: FlushesOptions;
   readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
-  // Created once, so that a flush creates no closure.
   readonly #flushNow = (): void => this.#flush();
 
   constructor(options: FlushesOptions) {
@@ -42,7 +41,7 @@ export class Flushes {
     this.#schedule();
   }
 
-  /** Must not be called during a call of the intake. */
+  /** Sends frames immediately. Must not be called during a call of the intake. */
   now(departures: Departures<Frame>): void {
     if (!this.#options.link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
@@ -101,7 +100,10 @@ export class Flushes {
     return false;
   }
 
-  /** The batch is sent before the large frames, because it may have an earlier frame of a queue. */
+  /**
+   * The batch is sent before the large frames, because a queue may have an earlier frame in the
+   * batch.
+   */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];
@@ -140,7 +142,8 @@ export class NextFrames {
 
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
-      // Without waiters, the frame has only lines of failed requests, which must not be stored.
+      // If a frame has no waiters, it contains only lines of failed requests. Such lines must not
+      // be stored.
       if (frame.waiters.length > 0) return frame;
       sealed.shift();
       this.#discard(frame);

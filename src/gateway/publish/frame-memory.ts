@@ -35,7 +35,7 @@ export class FrameMemory {
     return this.#pool.take(sizeFor(this.#sharedSizes, lineBytes));
   }
 
-  /** Neither the gateway nor the NATS client may use the memory afterwards. */
+  /** Returns memory to the pool. Neither the gateway nor the NATS client may use it afterwards. */
   give(memory: Buffer): void {
     if (this.#ownSizes.includes(memory.length)) this.#pool.give(memory);
   }

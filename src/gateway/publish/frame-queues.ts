@@ -1,5 +1,6 @@
-// Chooses the queue of a frame. The frames of one queue stay in order and wait for each other. A
-// queue belongs to one project, or by a setting to the small live requests of a partition.
+// Chooses the queue of a frame. The frames of one queue are sent in order, and wait for each other.
+// A queue belongs to one project. If a setting enables it, the small live requests of all projects
+// of a partition share one queue.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import {
@@ -14,8 +15,9 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * On the live lane, large requests have a separate queue (`bulk`), so that a single event does not
- * wait for megabytes. History has one kind of queue, to preserve its order.
+ * On the live lane, large requests have a separate queue (`bulk`), so that a small request does not
+ * wait for megabytes. On the historical lane, there is only one kind of queue, because this
+ * preserves the order of events.
  */
 type QueueKind = Lane | "bulk";
 
@@ -31,7 +33,6 @@ interface FrameQueuesConfig {
 
 const windowOfStreamMin = 8;
 
-/** Each stream gets a share, so that a stuck stream cannot use up the process's window. */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));

@@ -1,5 +1,5 @@
-// A frame and its queue. Both are state only. The publisher decides when a frame is sent, and what
-// its outcome is.
+// A frame and its queue. They contain only state. The publisher decides when a frame is sent, and
+// determines its outcome.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -64,49 +64,64 @@ export class FrameQueue {
 
 const noFrames: readonly Frame[] = [];
 
-// The memory has space for the protocol line and headers before the lines, and for CRLF after them,
-// so that the message is contiguous. Otherwise, the NATS client would copy each message, which took
-// a third of the gateway's time.
+// In the memory, there is space for the protocol line and the headers before the lines, and for
+// CRLF after them. So the whole message is contiguous, and the NATS client need not copy it.
+// Copying took a third of the gateway's time.
 const headRoomBytes = 1_024;
-/** Bytes that nats-server stores with a message beyond subject, headers and payload. */
+/** nats-server stores this number of bytes per message, plus subject, headers and payload. */
 const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
 
-/** Shared and own frames have the same class, so that V8 sees one object shape. */
+/** All frames have the same class, because V8 is faster if all objects have the same shape. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
   memory: Buffer;
   buffer: Buffer;
   length = 0;
   events = 0;
-  /** Equal at every send; "" until the caller or the publisher sets it. */
+  /**
+   * The message id. It is the same for every send. It is "" until the caller or the publisher sets
+   * it.
+   */
   messageId = "";
-  /** If true, another request may have stored a message with this id. */
+  /**
+   * This flag is true if the caller has set the message id. Another request may then have stored a
+   * message with the same id.
+   */
   isNamed = false;
   waiters: FrameWaiter[] = [];
   joins: number[] = [];
   deadlineMs = Number.POSITIVE_INFINITY;
-  /** Events with a waiter. Their bytes count against the budget. */
+  /** The events that have a waiter. Their bytes count towards the budget. */
   joinedEvents = 0;
   joinedBytes = 0;
-  /** Memory of a submitted own frame beyond its lines. It also counts against the budget. */
+  /** The memory of a submitted own frame minus its lines. It also counts towards the budget. */
   overheadBytes = 0;
   departedBytes = 0;
-  /** Identifies the frame in its reply subject. Never reused, so no late reply matches another. */
+  /**
+   * Identifies the frame in its reply subject. Tokens are never reused, so a late reply cannot
+   * match another frame.
+   */
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
   #headBytes = 0;
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
-  /** The highest acknowledged sequence at the first send. The frame's own sequence is higher. */
+  /**
+   * The highest sequence that was acknowledged before the first send. The sequence of this frame
+   * must be higher.
+   */
   sequenceBefore = 0;
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /** Whether the frame waits for `retryMonotonicMs` after a transient answer or a split batch. */
+  /** This flag is true while the frame waits after a temporary error or a split batch. */
   pausing = false;
   departure: Departure = "alone";
-  /** Shared with retries of the frame's timed-out requests, which wait for the frame's outcome. */
+  /**
+   * The state that is shared with retries of the frame's timed-out requests. These retries wait for
+   * the outcome of the frame.
+   */
   fate: Fate | undefined = undefined;
   span: MessageSpan | undefined = undefined;
 
@@ -126,7 +141,7 @@ export class Frame implements FrameSink {
     this.events = this.joinedEvents;
   }
 
-  /** Assigns to `waiter` the lines added since the previous call. Returns their length in bytes. */
+  /** Assigns the lines added since the previous call to `waiter`. Returns their length in bytes. */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
     this.waiters.push(waiter);
@@ -145,7 +160,10 @@ export class Frame implements FrameSink {
     this.#headBytes = 0;
   }
 
-  /** The old memory may be in the NATS client's buffer. */
+  /**
+   * Moves the frame to new memory, because the NATS client may still have the old memory in its
+   * buffer.
+   */
   leaveMemory(): void {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
@@ -168,15 +186,15 @@ export class Frame implements FrameSink {
     this.isNamed = true;
   }
 
-  /** A line that is written too late finds no space. */
+  /** If a line is written after this, it finds no space. */
   dropMemory(): void {
     this.memory = noMemory;
     this.buffer = noMemory;
   }
 
   /**
-   * Builds the message (HPUB) in the frame's memory. `reply` is "" if no answer is wanted. Each of
-   * the `batchHeaders` ends in CRLF.
+   * Builds the message (HPUB) in the memory of the frame. If `reply` is "", no answer is requested.
+   * Each of the `batchHeaders` must end in CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =
@@ -192,7 +210,8 @@ export class Frame implements FrameSink {
       throw new Error(
         `cannot write the head of a frame: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
       );
-    // A head of another length begins at another offset, and would corrupt an earlier send.
+    // If the length of the head changes, the head begins at a different offset. It would then
+    // overwrite a message that the NATS client may still have to send.
     if (this.#headBytes > 0 && this.#headBytes !== head.length) this.leaveMemory();
     this.#headBytes = head.length;
     const end = headRoomBytes + this.length;

@@ -1,6 +1,6 @@
-// The frames that were sent and have no outcome yet. Retries them under the same message id for at
-// most `frameMsMax`, even after the waiters' deadlines, so that the retry of a client can join a
-// frame in flight. A frame is `refused` only if every send was refused.
+// The frames that were sent but have no outcome yet. A frame is retried under the same message id
+// for at most `frameMsMax`. Retries continue after the deadlines of its waiters, so that a client's
+// retry can wait for the same frame. A frame is `refused` only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -31,7 +31,10 @@ export interface InFlightOptions {
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
-/** Must be less than the duplicate window: JetStream would store a later retry a second time. */
+/**
+ * This must be less than JetStream's duplicate window. Otherwise, JetStream would store a late
+ * retry a second time.
+ */
 export const frameMsMax = 100_000;
 
 export class InFlight {
@@ -99,7 +102,7 @@ export class InFlight {
     this.#batches.send(batch, this.#nextToken());
   }
 
-  /** Publishes a frame of a split batch again. Must be called only while connected. */
+  /** Sends a frame of a split batch again. Must be called only while connected. */
   retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
       this.#expire(frame, monotonicMs);
@@ -141,7 +144,10 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** Ends all frames without waiters from now on. During a drain, no retry can join them. */
+  /**
+   * From now on, frames without waiters end immediately, because no client can retry during a
+   * drain.
+   */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -182,7 +188,7 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // After a reconnect, this server has a smaller limit than the previous server.
+      // The server after a reconnect may have a lower limit than the previous server.
       this.#log.error({ bytes: frame.length, bytesMax }, "frame too large for this nats-server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
@@ -234,9 +240,9 @@ export class InFlight {
     const { stream } = frame.queue;
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
-    // Even a leader without a majority recognizes duplicates, so only a new message counts.
+    // A duplicate does not count, because even a leader without a majority recognizes duplicates.
     if (outcome === "stored") noteStored(stream, monotonicMs);
-    // If the caller set the id, another request may have stored an equal frame before this frame.
+    // If the caller has set the id, another request may have stored an equal frame earlier.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
     if (!isFromAnother && ack.seq <= frame.sequenceBefore) {
       this.#suspectStream(frame, ack.seq, monotonicMs);
@@ -244,7 +250,8 @@ export class InFlight {
       return;
     }
     if (stream.refusal !== undefined) {
-      // The stream was found unfit meanwhile, and may lose messages that it acknowledges.
+      // While the frame was in flight, the settings of the stream were found to be unsafe. The
+      // stream may lose messages that it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
@@ -257,8 +264,9 @@ export class InFlight {
   }
 
   /**
-   * Called if a new message got a sequence that is not above an acknowledged sequence. The earlier
-   * message is then lost. The disk may be full, or another stream may have replaced this stream.
+   * Call this if a new message got a sequence that is not higher than an acknowledged one. The
+   * acknowledged message is then lost. Possible causes are a full disk, and a different stream
+   * under the same name.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -291,7 +299,6 @@ export class InFlight {
     try {
       isStored = await this.#storedMessages.has(stream.name, sequence, messageId);
     } catch (error) {
-      // The frame is retried after the pause. If it is a duplicate again, the check is repeated.
       this.#log.warn(
         { err: error, stream: stream.name, sequence },
         "frame reported as a duplicate: the gateway cannot check whether the earlier message still exists",
@@ -308,7 +315,7 @@ export class InFlight {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
       { stream: frame.queue.stream.name, sequence: originalSequence },
-      "frame reported as a duplicate of a message that no longer exists: sending it as a new message",
+      "frame reported as a duplicate of a message that no longer exists: the gateway sends the frame as a new message",
     );
     if (messageId.length > messageIdLengthMax) {
       this.#finish(frame, "unknown", "unavailable");
@@ -336,7 +343,9 @@ export class InFlight {
     this.#finish(frame, outcome, codeUnacked(outcome));
   }
 
-  /** A stream counts as silent only if it could have answered since the frame's first send. */
+  /**
+   * The stream counts as silent only if it could have answered since the first send of the frame.
+   */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
     const monotonicMs = this.#monotonicMs();

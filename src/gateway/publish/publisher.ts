@@ -1,5 +1,6 @@
-// Group commit. Lines are appended to the open frame of their queue. Frames are sent at the end of
-// the event loop iteration, or when an acknowledgement frees a slot of the window.
+// Collects the lines of many requests in frames. Each line is appended to the open frame of its
+// queue. Frames are sent at the end of the event loop iteration, or when an acknowledgement frees a
+// slot of the window.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -43,12 +44,12 @@ interface PublisherOptions {
     readonly batchesFrom?: number | undefined;
   };
   readonly monotonicMs: () => number;
-  /** Random, unique to this process, at least 12 characters. */
+  /** A random id of this process, with at least 12 characters. */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Returns an id that is equal for all sends of an event. */
+  /** Returns an id of an event. The id must be the same whenever the client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly streams?: StreamStates;
 }
@@ -76,7 +77,6 @@ export class GroupPublisher implements Publisher {
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
   #drained: (() => void) | undefined;
-  // Created once, so that a tick creates no closure.
   readonly #tickNow = (): void => this.#tick();
 
   constructor(options: PublisherOptions) {
@@ -180,7 +180,10 @@ export class GroupPublisher implements Publisher {
     return queue.open;
   }
 
-  /** Lines without a waiter move to the new frame, so that a request has one outcome. */
+  /**
+   * Lines without a waiter move to the new frame, so that all lines of a request are in one frame
+   * and have one outcome.
+   */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
     const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));
@@ -225,7 +228,7 @@ export class GroupPublisher implements Publisher {
       );
     }
     const { queue } = frame;
-    // Lines before this frame are stored before it. Lines after it get a later frame.
+    // This preserves the order: earlier lines are stored first, and later lines get another frame.
     if (queue.open !== undefined && queue.open.length > 0) queue.seal();
     this.#fit(frame);
     queue.sealed.push(frame);
@@ -245,7 +248,9 @@ export class GroupPublisher implements Publisher {
     this.#settlement.discard(frameOf(sink));
   }
 
-  /** Rejects new events. Resolves when every frame has an outcome, or at the deadline. */
+  /**
+   * Rejects new events. Resolves when every frame has an outcome, or when the deadline has passed.
+   */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
     this.#inFlight.stopHolding();
@@ -310,7 +315,7 @@ export class GroupPublisher implements Publisher {
     }
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#flushes.markReady(queue);
-    // Any queue of the stream may use the free slot in the window now, even if this queue may not.
+    // All queues of the stream can use the free slot, even if this queue may not.
     this.#flushes.wake(queue.departures);
     this.#settlement.notify(frame, outcome, code);
     this.#removeIfIdle(queue);

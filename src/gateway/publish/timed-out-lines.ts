@@ -1,6 +1,6 @@
-// Recognizes retries of small requests that contained events without uuids and were answered
-// `timeout`. The retry waits for the frame of the first attempt, and its lines are not stored
-// again. Only a request from the same address counts as a retry.
+// Recognizes the retry of a small request that was answered with `timeout` and has events without
+// uuids. The retry waits for the frame of the first attempt, and its lines are not stored again. A
+// request counts as a retry only if it is from the same address.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -17,7 +17,7 @@ const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /** Returns an id that is equal for all sends of an event. */
+  /** Returns an id of an event. The id must be the same whenever the client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }
@@ -63,7 +63,7 @@ export class TimedOutLines {
   }
 
   /**
-   * If a frame of a timed-out request has the same lines, removes them from `frame`, and returns
+   * If the frame of a timed-out request has the same lines, removes them from `frame` and returns
    * the state of the other frame.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {

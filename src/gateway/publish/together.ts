@@ -1,6 +1,6 @@
-// Decides whether the live frames of a stream are sent as one atomic batch, or each alone. On a
-// single node, a batch takes about 3 ms. The time of a single frame depends on fsyncs, replicas and
-// the machine, so both times are measured.
+// Decides whether the live frames of a stream are sent as one atomic batch or one by one. A batch
+// takes about 3 ms on a single node. The time for a single frame depends on fsyncs, replicas and
+// the machine. So the gateway measures both times.
 
 export interface Batching {
   readonly takesAtomicBatches: boolean;
@@ -13,7 +13,10 @@ export interface TogetherOptions {
 }
 
 export const batchFramesMin = 16;
-/** A second batch would save the server 5 % of its time, but cost as much for acknowledgements. */
+/**
+ * A second batch at the same time would save 5 % of the server's time. But its acknowledgements
+ * would cost as much.
+ */
 const batchesUnackedMax = 1;
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
@@ -21,10 +24,10 @@ const sampleFramesMin = 32;
 const sampleMsMin = 5;
 const newestShare = 0.25;
 const batchMsAtFirst = 4;
-/** A batch must be faster by this factor, because live frames wait for it. */
+/** A batch is used only if it is faster by this factor, because live frames must wait for it. */
 const gainMin = 2;
 const measureEveryMs = 1_000;
-/** The number doubles at each consecutive failure. */
+/** The number of frames sent alone after a failed batch. It doubles with consecutive failures. */
 const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
 
@@ -113,8 +116,8 @@ export class Together {
     this.#forgetSample();
     this.#saturatedSinceMonotonicMs = monotonicMs;
     this.#measuredMonotonicMs = monotonicMs;
-    // The duration of a slow batch, for example during an outage, counts for only a second.
-    // Otherwise, no batch might be sent or measured any more.
+    // After a slow batch, for example during an outage, its duration counts for only a second.
+    // Otherwise, no further batch might ever be sent, and nothing would correct the measurement.
     if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }

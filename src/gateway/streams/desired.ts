@@ -1,5 +1,5 @@
-// The rules for a stream's configuration: the settings of a new stream, and the requirements for an
-// existing stream. They ensure that acknowledged events stay in the stream.
+// The rules for the configuration of a stream: the settings of a new stream, and the requirements
+// for an existing one. They ensure that acknowledged events stay in the stream.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -27,7 +27,7 @@ export interface StreamSettings {
 }
 
 const duplicateWindowMs = 120_000;
-/** Readers need this time. An existing stream must not have a smaller `max_age`. */
+/** Readers need this time to read an event, so a stream's `max_age` must not be less. */
 const readableMs = 3_600_000;
 
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
@@ -89,8 +89,8 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns an empty change if none is needed. A stream with sources needs none, because no frames
- * are published to it.
+ * Returns the change of the stream's settings, or an empty object if none is necessary. A stream
+ * with sources needs no change, because the gateway publishes no frames to it.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -109,8 +109,9 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must reject new messages. With a limit on messages too, it could acknowledge a
-    // message that it did not store (nats-server issue 4771).
+    // A full stream must reject new messages. There is no limit on the number of messages. With
+    // such a limit, a stream could acknowledge a message that it did not store (nats-server issue
+    // 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -121,8 +122,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Returns the settings because of which a stream may lose acknowledged messages. The check is
- * complete for nats-server 2.10 to 2.15.
+ * Returns the settings that could make a stream lose acknowledged messages. The check covers all
+ * such settings of nats-server 2.10 to 2.15.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -139,7 +140,8 @@ export function brokenPromises(
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
   }
-  // 0 and -1 mean "no limit". A frame that is too large fails every request with lines in it.
+  // 0 and -1 mean that there is no limit. If a limit is too low, large frames fail. Every request
+  // with lines in such a frame then fails as well.
   if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
     broken.push(
       `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
@@ -149,11 +151,11 @@ export function brokenPromises(
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // These settings exist since nats-server 2.12. The types of this client lack them.
+  // These settings exist only since nats-server 2.12, so they are missing from the client's types.
   if (Reflect.get(config, "persist_mode") === "async")
-    broken.push("persist_mode is async: it acknowledges before it writes");
+    broken.push("persist_mode is async: the stream acknowledges messages before it writes them");
   if (Reflect.get(config, "allow_msg_counter") === true)
-    broken.push("allow_msg_counter is set: it stores counters instead of messages");
+    broken.push("allow_msg_counter is set: the stream stores counters instead of messages");
   return broken;
 }
 

@@ -1,6 +1,6 @@
-// Ensures the streams at the start and after each reconnect: creates missing streams, raises
-// limits, and rejects a stream that would break the promise of a 200. Never shrinks, empties or
-// deletes a stream.
+// Checks the streams at start and after each reconnect. It creates missing streams, raises limits,
+// and rejects a stream that could lose acknowledged events. It never shrinks, empties or deletes a
+// stream.
 
 import { isDeepStrictEqual } from "node:util";
 import {
@@ -45,7 +45,7 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/** JetStream may be enabled late, so one refusal does not end the wait. */
+/** JetStream may be enabled later than the server, so the wait continues after a first refusal. */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -80,8 +80,8 @@ export class Streams {
   }
 
   /**
-   * Waits while JetStream is not ready. After that, each reconnect ensures the streams again.
-   * Rejects if waiting cannot help, or if the signal aborts.
+   * Waits until JetStream is ready and the streams are ensured. After that, it ensures the streams
+   * again at each reconnect. Rejects if waiting is useless, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     let reconnects: number;
@@ -122,7 +122,7 @@ export class Streams {
     });
   }
 
-  /** After a reconnect, the disk may be empty. Never rejects. */
+  /** Ensures the stream after a reconnect, because the disk may be empty. Never rejects. */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
     this.#ensuringAgain.add(config);
@@ -151,7 +151,7 @@ interface EnsureOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** Ensures the streams once, without waiting for JetStream, and returns their names. */
+/** Ensures the streams once and returns their names. Does not wait for JetStream. */
 export async function ensureStreams(
   connection: NatsConnection,
   settings: StreamSettings,
@@ -208,8 +208,9 @@ async function ensureWith(
   const { settings, messageBytes, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers the sequence up to which it has mirrored a leaf's stream, so a recreated
-    // stream must not begin at 1. The time in microseconds is above every earlier sequence.
+    // A hub stores the sequence up to which it has mirrored the stream of a leaf node. So if the
+    // stream is recreated, it must not begin at 1. The current time in microseconds is higher than
+    // every earlier sequence.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
     const { batchRule } = options;
     const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
@@ -229,7 +230,7 @@ async function ensureWith(
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
     throw new StreamError(
-      `cannot use stream ${wanted.name}: it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
+      `cannot use stream ${wanted.name}, because it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
     );
   }
   if (own === undefined)
@@ -262,8 +263,8 @@ async function ensureWith(
 }
 
 /**
- * A failure is only logged. An existing stream is changed only at the start, because a reconnect
- * may be in the middle of a cluster's upgrade.
+ * Enables atomic batches, and only logs a failure. An existing stream is changed only at start,
+ * because at a reconnect a cluster may be in the middle of an upgrade.
  */
 async function enableBatches(
   jsm: JetStreamManager,
@@ -273,7 +274,7 @@ async function enableBatches(
   const { name: stream } = config;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
   const known = members.filter((name) => name !== undefined);
-  // A stream whose replicas were just raised may not be on all of its servers yet.
+  // If the number of replicas was just raised, some servers may not have the stream yet.
   if (config.num_replicas > 1 && known.length < config.num_replicas) return;
   const atomic = await batchRule.setting(settings, config, known);
   const leaderVersion = config.metadata?.["_nats.ver"] ?? "";
@@ -290,7 +291,6 @@ async function enableBatches(
   }
 }
 
-/** Returns a StreamError if waiting is useless, else the error itself. */
 function changeError(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
   return new StreamError(
@@ -306,10 +306,10 @@ function hintOf(
   { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig,
 ): string {
   if (noRoomCodes.includes(code)) {
-    return `: the server cannot reserve ${bytesMax} bytes for it: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more storage`;
+    return `: the server cannot reserve ${bytesMax} bytes for it. Lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more storage`;
   }
   if (code !== apiCodes.streamReplicasNotSupported) return "";
-  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
+  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one. Set it to 1, or form a cluster`;
 }
 
 export class BatchRule {
@@ -328,8 +328,9 @@ export class BatchRule {
   }
 
   /**
-   * Returns an empty change if none is needed or allowed. In a cluster, every server must be 2.15
-   * or newer, because a 2.10 server that replicates a batch panics.
+   * Returns the change of the stream's settings, or an empty object if none is necessary or
+   * allowed. Every server of a cluster must be 2.15 or newer, because a 2.10 server panics when it
+   * replicates a batch.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,

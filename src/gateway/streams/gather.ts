@@ -1,5 +1,5 @@
-// Configures the streams of a hub to mirror the streams of the same names in the JetStream domains
-// of its leaf nodes.
+// Configures the streams of a hub. They then mirror the streams of the same names in the JetStream
+// domains of the leaf nodes.
 
 import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -16,7 +16,7 @@ export interface GatheredStream {
 
 const apiTimeoutMs = 5_000;
 
-/** Existing sources stay. The streams must exist. */
+/** Adds sources to the streams, which must exist. Existing sources stay. */
 export async function gatherFrom(
   connection: NatsConnection,
   { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },

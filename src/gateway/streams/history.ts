@@ -1,5 +1,5 @@
-// Checks whether a stream still has the events that it acknowledged. If its last sequence
-// decreases, the stream has lost events whose requests were answered 200. This happens if a replica
+// Checks whether a stream still contains the events that it has acknowledged. If its last sequence
+// decreases, it has lost events whose requests were answered with 200. This happens if a replica
 // without these events became the leader, or if a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
@@ -24,9 +24,9 @@ export interface Before {
 }
 
 /**
- * What is known about the stream's events.
- * - `sure`: every known loss is reported.
- * - `unsure`: it is not known yet which events the stream has.
+ * Describes whether the events of the stream are known.
+ * - `sure`: every known loss has been reported.
+ * - `unsure`: it is not known yet which events the stream contains.
  * - `broken`: the sequence decreased although the server kept running. On a full disk, nats-server
  *   2.10 acknowledges messages that it does not store, until it is restarted.
  */
@@ -38,11 +38,13 @@ const unreadyMs = 60_000;
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** No event up to this sequence was acknowledged. */
+  /** No event with this sequence or a lower one was acknowledged. */
   #begin = 0;
   #known = 0;
   #lowReadings = 0;
-  /** The leader when the stream last had all events; "" without a cluster. */
+  /**
+   * The leader of the stream when it last contained all events. It is "" if there is no cluster.
+   */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
@@ -63,22 +65,23 @@ export class StreamHistory {
 
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
-    // A later acknowledgement has shown that the stream went back. The answer may be older.
+    // A later acknowledgement has shown that the stream lost events. This answer may be from before
+    // that.
     if (state.wentBack !== before.wentBack) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
     const reading = { lastSequence, leader, before, ...this.#note(info, before) };
     if (reading.isNew) this.#readNew(reading);
     else if (state.wentBack !== undefined) {
-      // The leader may not have applied the message that was acknowledged at `to` yet. If the
-      // leader never applies it, the acknowledgement was false.
+      // The leader may not have applied the acknowledged message with the sequence `to` yet. If it
+      // never applies the message, the acknowledgement was false.
       if (lastSequence < state.wentBack.to && this.#lowReadings < lowReadingsMin) return "unsure";
       this.#readCutBack(reading, state.wentBack);
     } else if (this.#lowReadings >= lowReadingsMin && state.sequence === before.sequence) {
       this.#readCutBack(reading, { from: before.sequence, to: lastSequence });
     } else {
-      // The first reading counts too. Otherwise, a stream that goes back before its first
-      // acknowledgement would not be noticed.
+      // The first reading counts as well. Otherwise, a loss before the first acknowledgement would
+      // not be noticed.
       if (lastSequence > state.sequence) state.sequence = lastSequence;
       if (this.#lowReadings === 0) this.#wholeUnder = leader;
       return leader === this.#brokenUnder ? "broken" : "sure";
@@ -109,7 +112,8 @@ export class StreamHistory {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
     if (hadEvents) this.#report("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
-    // A later acknowledgement may be from the new stream, so it stays.
+    // If there was a later acknowledgement, its sequence stays, because it may be from the new
+    // stream.
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 

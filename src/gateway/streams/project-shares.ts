@@ -1,6 +1,6 @@
-// Limits how much of each stream one project may fill. Gateways add up each project's stored bytes
-// in a shared record in the usage bucket. The last part of a stream is a reserve, of which each
-// project may use an equal part once the rest is filled.
+// Limits how much of each stream one project may fill. The gateways add up the stored bytes of each
+// project in a shared record in the usage bucket. The last part of each stream is a reserve. When
+// the rest of the stream is full, each project may use an equal part of the reserve.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
@@ -72,7 +72,9 @@ export class StoredShares {
     this.#warning = new SparseWarning(options.log, warningEveryMs);
   }
 
-  /** Reads the counts, for at most a second, and updates them until `close`. */
+  /**
+   * Reads the counts, but waits at most one second for them. Then it updates them until `close`.
+   */
   static async open(options: StoredSharesOptions): Promise<StoredShares> {
     const shares = new StoredShares(options);
     const first = shares.#round();
@@ -89,7 +91,6 @@ export class StoredShares {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
     const ledger = this.#ledgerOf(lane, projectId);
-    // The stream is missing or accepts nothing. Requests are rejected for that reason instead.
     if (ledger.state.reading === undefined || ledger.state.refusal !== undefined) return undefined;
     const holding = ledger.holdings.get(projectId);
     const isOver = holding !== undefined && this.#isOver(ledger, holding);
@@ -99,7 +100,10 @@ export class StoredShares {
     return isOver ? shareFull : reserveFull;
   }
 
-  /** `bytes` is negative at the outcome of a large request. */
+  /**
+   * Adds bytes that are not stored yet. When the outcome of a large request is known, the caller
+   * passes a negative `bytes` to subtract them.
+   */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
@@ -113,7 +117,7 @@ export class StoredShares {
     const written = async (): Promise<void> => {
       await this.#rounds;
       await this.#exchangeAll();
-      // Another gateway may have written at the same time.
+      // The second attempt is necessary because another gateway may have written at the same time.
       await this.#exchangeAll();
     };
     await atMost(
@@ -124,7 +128,6 @@ export class StoredShares {
 
   #isOver(ledger: StreamLedger, holding: Holding): boolean {
     const { projectsKnown, streamShareOf, config } = this.#options;
-    // No share is less than 1 %.
     if (projectsKnown() <= 1 || !ledger.isOver(holding, 1)) return false;
     const share = streamShareOf(holding.projectId) ?? config.projectShare;
     return share < 100 && ledger.isOver(holding, share);
@@ -144,13 +147,11 @@ export class StoredShares {
     const { signal } = this.#closing;
     await first;
     while (!signal.aborted) {
-      // The pause is random, so that gateways do not write at the same time.
       await pauseUntilAborted(roundMs * (0.8 + Math.random() * 0.4), signal, { ref: false });
       if (!signal.aborted) await this.#round();
     }
   }
 
-  /** Never rejects: the next round retries. */
   async #round(): Promise<void> {
     const { link } = this.#options;
     for (const exchange of this.#exchanges) exchange.read();
@@ -176,8 +177,8 @@ export class StoredShares {
   }
 
   /**
-   * A purge of one project does not change the stream's first sequence. So this looks up the oldest
-   * message of one project per round.
+   * Purging one project does not change the first sequence of the stream. So each round looks up
+   * the oldest message of one project.
    */
   async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
     const { ledger } = exchange;

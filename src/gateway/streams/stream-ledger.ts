@@ -1,18 +1,18 @@
-// The bytes that each project has in one stream, as the gateways counted them. Bytes are counted in
-// slices with their highest sequence, so the stream's first sequence shows which slices have been
-// removed.
+// Stores how many bytes each project has in one stream, as counted by the gateways. The bytes are
+// divided into slices, and each slice has its highest sequence. So the first sequence of the stream
+// shows which slices have been removed.
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
-/** Pairs of the highest sequence and the bytes, oldest first. */
+/** Pairs of a highest sequence and a number of bytes, with the oldest pair first. */
 export type Slices = number[];
 
 const parts = [
-  /** Counts in the record that all gateways share. */
+  /** Counts that are in the record, which all gateways share. */
   "shared",
-  /** Counts in a record that is being written. */
+  /** Counts that are being written to the record. */
   "sending",
-  /** Counts of this process that are in no record yet. */
+  /** Counts of this process that are not in any record yet. */
   "own",
 ] as const;
 type Part = (typeof parts)[number];
@@ -32,9 +32,9 @@ export class Holding {
 
 const reservePart = 1 / 10;
 const dividedAgainPart = 1 / 128;
-/** A slice counts in full until all its messages are removed, so a slice must be small. */
+/** Slices must be small, because all bytes of a slice count until its last message is removed. */
 const slicePart = 1 / 1_024;
-/** Smaller counts are not written, to limit the size of the record. */
+/** Smaller counts are not written, because this limits the size of the record. */
 const sharedPart = 1 / 4_096;
 
 export class StreamLedger {
@@ -46,7 +46,7 @@ export class StreamLedger {
   #unread: Slices = [];
   #unreadBytes = 0;
   #underWay = 0;
-  /** Bytes of the stream at the last division; Infinity while the reserve is unused. */
+  /** The size of the stream at the last division of its reserve. It is Infinity without one. */
   #dividedAt = Number.POSITIVE_INFINITY;
   #division = 0;
 
@@ -90,7 +90,8 @@ export class StreamLedger {
   }
 
   /**
-   * Returns undefined if this process has counted too little. Call `sent` before the next `send`.
+   * Returns the counts to write, or undefined if this process has counted too little. Call `sent`
+   * before the next call of `send`.
    */
   send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
     const all = [...this.holdings.values()];
@@ -137,7 +138,6 @@ export class StreamLedger {
 
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
-    // If the stream is full, JetStream itself rejects the messages of all projects.
     if (this.#dividedAt > bytesMax || this.#filled >= bytesMax) return false;
     if (holding === undefined || holding.division !== this.#division) return false;
     const part = (bytesMax - this.#dividedAt) / projects;

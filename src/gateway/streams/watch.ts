@@ -1,6 +1,6 @@
-// Queries JetStream for each stream about once a second, because an operator may edit a stream
-// while it is in use. The answers determine which requests are rejected, /readyz, and the sizes in
-// the metrics.
+// Queries JetStream about each stream once per second, because an operator may change a stream
+// while it is in use. From the answers, the gateway knows which requests to reject, what /readyz
+// reports, and the sizes in the metrics.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -24,19 +24,23 @@ export interface StreamWatchOptions {
 }
 
 const everyMsDefault = 1_000;
-/** A stream in use is queried when frames are sent. */
+/**
+ * The maximum number of idle streams that are queried at the same time. A stream that is in use is
+ * queried when frames are sent.
+ */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
 const stuckMsMax = 2_000;
-/** Doubles each time the gateway leaves a stuck server. */
+/** The time doubles whenever the gateway disconnects from a server that does not respond. */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
-/** A query without an answer does not change the known state. */
+/** If a query gets no answer, the known state does not change. */
 export class StreamWatch {
   /**
-   * Fulfilled when each stream has been queried once. Never rejects. Events must not be accepted
-   * earlier, because a recreated stream that was never read looks like a stream that went back.
+   * Fulfilled when each stream has been queried once. Never rejects. No events may be accepted
+   * before that, because otherwise a stream that was recreated while the gateway was stopped would
+   * look like a stream that lost events.
    */
   readonly askedOnce: Promise<void>;
   readonly #options: StreamWatchOptions;
@@ -65,7 +69,8 @@ export class StreamWatch {
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return ["NATS is not connected"];
-    // A stream that acknowledges during the query can store events, even without an answer.
+    // A stream that acknowledges frames during the query can store events, even if the query gets
+    // no answer.
     const sinceMonotonicMs = monotonicMs();
     await this.#askAll();
     const unanswered = this.#streams.filter(
@@ -118,7 +123,7 @@ export class StreamWatch {
       await Promise.all(this.#streams.map((stream) => stream.ask()));
   }
 
-  /** No frame triggers a query of a rejected stream, so all rejected streams are queried here. */
+  /** Queries all rejected streams. No frames are sent to them, so no frame would cause a query. */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return;
@@ -146,7 +151,7 @@ export class StreamWatch {
     this.#stuckSinceMonotonicMs ??= now;
     if (now - this.#stuckSinceMonotonicMs < this.#leaveMs || !link.tryAnotherServer()) return;
     const server = link.connection.getServer();
-    log.warn({ server }, "NATS server reaches no stream: trying another server");
+    log.warn({ server }, "NATS server reaches no stream: the gateway connects to another server");
     this.#stuckSinceMonotonicMs = now;
     this.#leaveMs = Math.min(2 * this.#leaveMs, leaveMsMax);
   }

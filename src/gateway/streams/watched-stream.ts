@@ -1,5 +1,6 @@
-// The current state of one stream: whether its events are rejected, the reasons in /readyz, and its
-// size. The stream's leader answers the queries. The stream is not changed.
+// The current state of one stream: whether its events are rejected, which reasons /readyz reports,
+// and its size. The queries are answered by the leader of the stream. This class does not change
+// the stream.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -108,7 +109,8 @@ export class WatchedStream {
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
     this.#asking ??= this.#query({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
-      // If the stream went back during the query, the answer may be older.
+      // If the stream lost events during the query, the answer may be from before the loss. So the
+      // stream is queried again.
       if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
     });
     return this.#asking;
@@ -180,7 +182,8 @@ export class WatchedStream {
       ...this.#room.read({ bytes, bytesMax, messageBytes }),
       ...this.#silence.read(info, asked.monotonicMs),
     ];
-    // While no frame is sent, no acknowledgement can show that the stream stores events again.
+    // While no frame is sent, no acknowledgement can show that the stream stores events again. So
+    // this check uses the answer to the query.
     const isBack = !this.isRefused && !this.isStuck && this.#problems.length === 0;
     const { awaySinceMonotonicMs: since } = state;
     if (isBack && since !== undefined && since <= asked.monotonicMs)
@@ -213,7 +216,7 @@ export class WatchedStream {
     noteAway(state, this.#options.monotonicMs());
     this.#options.log.error(
       { stream: state.name, reason: why },
-      "stream cannot guarantee that acknowledged events stay stored: its events are rejected",
+      "stream cannot guarantee that acknowledged events stay stored: the gateway rejects its events",
     );
   }
 
@@ -223,7 +226,7 @@ export class WatchedStream {
     state.refusal = undefined;
     this.#options.log.info(
       { stream: state.name },
-      "stream can store events safely again: its events are accepted",
+      "stream can store events safely again: the gateway accepts its events",
     );
   }
 }
@@ -239,7 +242,7 @@ interface Fill {
   readonly messageBytes: number;
 }
 
-/** A full stream accepts events again once this part is free. */
+/** When this part of a full stream is free again, it accepts events. */
 const freePart = 1 / 64;
 
 const streamIsFull =
@@ -283,7 +286,10 @@ class StreamRoom {
     const isTight = bytes > 0 && bytes + messageBytes + bytesMax * freePart > bytesMax;
     if (isTight || state.isServerFull) return;
     this.#logged = undefined;
-    log.info({ stream: state.name, bytes }, "stream has room again: its events are accepted");
+    log.info(
+      { stream: state.name, bytes },
+      "stream has room again: the gateway accepts its events",
+    );
   }
 }
 
@@ -305,15 +311,16 @@ class StreamSilence {
   }
 
   /**
-   * Detects a stream that answers requests but acknowledges nothing. Examples are a leader without
-   * a majority, and nats-server 2.14 or newer after a failed write.
+   * Detects a stream that answers queries but does not acknowledge frames. Examples are a leader
+   * without a majority, and nats-server 2.14 or newer after a failed write.
    */
   read(info: StreamInfo, askedMonotonicMs: number): string[] {
     const { state, log, monotonicMs } = this.#options;
     const leader = info.cluster?.leader ?? "";
     if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
     const now = monotonicMs();
-    // The answer to an earlier request may precede an acknowledgement that has arrived too.
+    // The query must have been sent after the silence began. The answer to an earlier query may be
+    // older than an acknowledgement.
     const isSilent =
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
@@ -321,15 +328,14 @@ class StreamSilence {
     const problem =
       state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
     const detail = `S${problem.slice(1)}`;
-    // The silence is logged once, but requests are rejected until an acknowledgement arrives.
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
-      if (isNews) log.error({ stream: state.name }, `${problem}: its events are rejected`);
+      if (isNews) log.error({ stream: state.name }, `${problem}: the gateway rejects its events`);
       this.#loggedUnder = leader;
     } else if (this.#loggedUnder !== undefined && state.silence === undefined) {
       this.#loggedUnder = undefined;
-      log.info({ stream: state.name }, "stream acknowledges again: its events are accepted");
+      log.info({ stream: state.name }, "stream acknowledges again: the gateway accepts its events");
     }
     return isSilent ? [problem] : [];
   }
@@ -345,7 +351,8 @@ class StreamSilence {
 
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
-  // A member that the leader has never reached is reported as active 0 ns ago.
+  // If the leader has never reached a replica, it reports 0 ns as the time since the replica was
+  // active.
   const answering = others.filter(
     ({ offline, current, active }) =>
       offline !== true && active < answeredMsMax * nanosPerMs && (current || active > 0),

@@ -1,5 +1,5 @@
 // A cache of successful answers, limited in bytes. Answers that were requested only once are
-// evicted first, so that they do not displace frequent requests.
+// evicted first, so that they do not replace answers that are requested often.
 
 import type { UpstreamAnswer } from "./upstream-client.ts";
 
@@ -86,7 +86,10 @@ function bytesOf(key: string, { body, headers }: UpstreamAnswer): number {
   return entryBytes + key.length + body.length + texts;
 }
 
-/** Returns how long an answer is fresh; undefined if it must not be cached (RFC 9111). */
+/**
+ * Returns how long an answer is fresh, in milliseconds. Returns undefined if the answer must not be
+ * cached (RFC 9111).
+ */
 export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefined {
   const all = new Map(headers.map(([name, value]) => [name.toLowerCase(), value.toLowerCase()]));
   const vary = (all.get("vary") ?? "").split(",").map((name) => name.trim());

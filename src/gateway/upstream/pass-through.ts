@@ -1,6 +1,6 @@
-// Answers a forwarded request with the first available answer: a fresh cached answer, the
-// upstream's answer, an older cached answer, or 503. Flags are always requested from the upstream,
-// and their cached answer is used only while it is away.
+// Answers a forwarded request. It tries a fresh cached answer, then the upstream, then an old
+// cached answer, and then answers 503. For flags, it always asks the upstream first, and uses a
+// cached answer only if the upstream is unavailable.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -31,7 +31,7 @@ interface PassThroughOptions {
 
 interface Asking {
   readonly head: PassedHead;
-  /** Must not change until the answer is available. */
+  /** The body of the request. It must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
   readonly hasRoom: boolean;
@@ -95,7 +95,8 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // A shared answer counts for its readers, because the cache may evict it before they read it.
+    // The bytes of a shared answer count as long as clients read it, because the cache may already
+    // have evicted it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -119,14 +120,15 @@ export class PassThrough {
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
-      // Other clients may wait for the same answer, so the request does not end with its client.
+      // Other clients may wait for the same answer. So the request to the upstream continues even
+      // if its own client disconnects.
       const own = this.#ask(key, asking).finally(() => this.#asked.delete(key));
       this.#asked.set(key, own);
       return await own;
     }
     const answer = await asked;
     if (answer === undefined || isForAll(answer)) return answer;
-    // An answer such as a 429 is meant for one client only.
+    // An error such as a 429 is meant for one client, so each client sends its own request.
     return asking.hasCached ? undefined : await this.#ask(key, asking);
   }
 
@@ -139,7 +141,7 @@ export class PassThrough {
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Reply> {
-    // The body is parsed only after an answer, because there may be no answer (`full`).
+    // The body is parsed only after this request, because it may fail immediately (`full`).
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
@@ -195,7 +197,9 @@ function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): Upst
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** The configuration may depend on the requesting page, so the page is part of the key. */
+/**
+ * The configuration may depend on the page that requests it. So the page is part of the cache key.
+ */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -227,7 +231,9 @@ function parametersOf(query: string): string {
 type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => HttpExchange;
 type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
 
-/** A forwarded request begins like any other request, so that it has the same limits. */
+/**
+ * Forwarded requests begin in the same way as all other requests, so that the same limits apply.
+ */
 export function passerOf(
   passThrough: PassThrough,
   begin: Begin,

@@ -1,5 +1,5 @@
-// The forwarded parts of a request: a closed list of paths and headers, without cookies. No
-// spelling of a path on the list has a different meaning for the upstream.
+// Selects the parts of a request that are forwarded. Only listed paths and headers are forwarded,
+// and never cookies. Each accepted path has the same meaning for the gateway and for the upstream.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { percentDecoded } from "../../platform/base/ascii.ts";
@@ -47,7 +47,7 @@ interface HeadParts {
   readonly query: string;
 }
 
-/** `request` is valid only during the handler of uWebSockets.js. */
+/** `request` is valid only while the handler of uWebSockets.js runs. */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -58,7 +58,6 @@ export function passedHead(
     if (value !== "" && isPlain(value)) headers[name] = value;
   };
   for (const name of toUpstream) put(name, request.getHeader(name));
-  // SDKs on servers request flag definitions with a separate key.
   if (kind === "features") put("authorization", request.getHeader("authorization"));
   request.forEach((name, value) => {
     if (ofSdks.test(name)) put(name, value);
@@ -135,9 +134,9 @@ export function passedQuery(query: string): string | undefined {
 }
 
 /**
- * Returns whether all parsers read the path alike. No segment except the last may be empty. No
- * segment may be `.` or `..`, or contain slashes, backslashes or control characters, even encoded
- * twice.
+ * Returns whether all parsers read the path in the same way. Only the last segment may be empty. No
+ * segment may be `.` or `..`, or contain slashes, backslashes or control characters, even if they
+ * are encoded twice.
  */
 function meansItself(path: string): boolean {
   if (path.length > charsMax || !plainPath.test(path)) return false;

@@ -1,6 +1,6 @@
-// Merges the metrics of workers into the metrics of one gateway. Counts of ended workers are
-// retained, so that a restart never looks like a reset. Metrics of one process (process_*,
-// nodejs_*) get the label `worker`.
+// Merges the metrics of all workers into the metrics of one gateway. The counts of ended workers
+// are added, because otherwise a restart would look like a reset of the counters. Metrics that
+// describe a single process (process_*, nodejs_*) get the label `worker`.
 
 import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
@@ -53,7 +53,8 @@ export class MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [this.#ofEnded.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // If no worker reports the gauge, a sum or minimum is 0. Any other value is unknown.
+    // If no worker reports the gauge, a sum or a minimum is 0. A maximum or an optional value is
+    // unknown.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];

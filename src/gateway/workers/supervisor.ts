@@ -1,6 +1,6 @@
-// Keeps N workers running on one public port: starts them, replaces a worker that dies or does not
-// answer, collects their numbers, and drains them. If one worker cannot start, the whole start
-// fails. Later, a failed start is retried.
+// Keeps N workers running on one public port. It starts workers, replaces a worker that ends or
+// does not respond, collects their metrics, and drains them. If a worker cannot start at first, the
+// whole start fails. If a replacement cannot start, it is started again later.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -58,7 +58,6 @@ export class Supervisor {
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
-    // The first worker checks that the port is free, reports its number, and creates the streams.
     const first = await Promise.race([this.#startFirst(0, "first"), startAborted]);
     this.#port = first.port;
     await Promise.race([
@@ -86,7 +85,6 @@ export class Supervisor {
       () => this.#log.info({ worker: index, pid: worker.pid }, "worker accepts connections"),
       () => {},
     );
-    // `ended` never rejects.
     void worker.ended.then(() => {
       this.#running.delete(index);
       this.#merged.ended(index);
@@ -145,13 +143,19 @@ export class Supervisor {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
-  /** If a worker does not answer in time, its last numbers count. */
+  /**
+   * Returns the metrics of all workers. If a worker does not answer in time, its last metrics are
+   * used.
+   */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /** Unlike `metrics`, does not reset a gauge with a window. */
+  /**
+   * Returns only counts. Unlike `metrics`, this does not reset gauges that cover the time since the
+   * last call.
+   */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
@@ -224,9 +228,11 @@ interface SilenceWatchOptions {
 }
 
 const checkEveryMs = 1_000;
-/** Workers report every second. */
+/**
+ * A worker that sends nothing during this number of checks is killed. Workers report every second.
+ */
 const silentChecksMax = 10;
-/** A process that has not sent any message may still be loading. */
+/** A process that has not sent any message may still be loading its code, so it gets more time. */
 const loadingChecksMax = 60;
 
 interface LastSeen {
@@ -235,9 +241,9 @@ interface LastSeen {
 }
 
 /**
- * The kernel continues to give connections to workers that do not answer, so they are killed.
- * Counts checks instead of time, because a supervisor that was stopped by Ctrl-Z must not kill its
- * workers.
+ * Kills workers that do not respond, because the kernel continues to give them connections. It
+ * counts checks instead of time. Otherwise, a supervisor that was stopped with Ctrl-Z would kill
+ * its workers when it continues.
  */
 export class SilenceWatch {
   readonly #running: SilenceWatchOptions["running"];
@@ -269,7 +275,7 @@ export class SilenceWatch {
         last.silentChecks = 0;
         worker.kill();
       } else if (last.silentChecks > 0) {
-        // A worker that waits for NATS at its start has nothing to report, but answers a request.
+        // A starting worker that waits for NATS sends no reports, but it answers this request.
         void worker.ask("counts", checkEveryMs);
       }
     }

@@ -1,5 +1,5 @@
-// One worker from the supervisor's side: a forked process, its messages, and its end. Settings are
-// sent only in messages, because the command line is in every list of processes.
+// Represents a worker in the supervisor: its process, its messages, and its end. Settings are sent
+// only in messages, because other users can see the command line of a process.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -7,7 +7,7 @@ import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
 export type WorkerRole =
-  /** The worker checks that no other process has the port. */
+  /** The `first` worker checks that no other process uses the port. */
   "first" | "joining";
 
 export interface StartMessage {
@@ -29,7 +29,7 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | ({ readonly type: "listening" } & Listening)
-  /** The worker could not start, and a retry is useless. The worker ends after this message. */
+  /** The worker could not start, and would fail again. It ends after this message. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
@@ -65,7 +65,7 @@ export interface WorkerProcess {
   readonly messagesRead: number;
   /** Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** The worker's end, after its last message has been read. Never rejects. */
+  /** Resolves when the worker has ended and its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   ask<About extends keyof WorkerAnswers>(
     about: About,
@@ -80,7 +80,7 @@ export function startWorkerProcess({
   start,
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
-  // A worker has no results for standard output. Structured clone preserves NaN. JSON would not.
+  // A worker writes nothing to standard output. JSON cannot represent NaN, structured clone can.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
@@ -99,7 +99,6 @@ export function startWorkerProcess({
       else if (message.type === "counts") onMetrics(message.metrics);
       else pending.get(message.id)?.(message.answer);
     });
-    // `ended` never rejects.
     void ended.then((end) => {
       reject(
         new Error(
@@ -110,12 +109,12 @@ export function startWorkerProcess({
       for (const settle of pending.values()) settle(undefined);
     });
   });
-  // An unhandled rejection would end this process.
+  // Without this handler, an unhandled rejection would end the process.
   listening.catch(() => {});
   post(start);
 
   function post(message: MessageToWorker): void {
-    // A message to an ending worker may be lost. The supervisor notices the worker's end.
+    // If the worker is ending, the message may be lost. The supervisor detects the end separately.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -153,7 +152,10 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/** The channel's last messages may arrive after the exit. */
+/**
+ * Waits until the channel is closed, because the last messages may arrive after the process has
+ * exited.
+ */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

@@ -1,5 +1,5 @@
-// One worker from its own side: starts a gateway, answers the supervisor and reports counts. Drains
-// on request, on a signal, or when the supervisor has ended.
+// Runs a worker process. It starts a gateway, answers the supervisor and reports counts. The worker
+// drains if the supervisor requests it, if it receives a signal, or if the supervisor has ended.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
@@ -37,10 +37,12 @@ interface WorkerOptions {
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
 }
 
-/** A killed worker loses its counts since the last report. */
+/** If a worker is killed, its counts since the last report are lost. */
 const reportEveryMs = 1_000;
 
-/** Returns false if the worker could not start and has reported why. */
+/**
+ * Returns false if the worker could not start. In that case, it has already reported the reason.
+ */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const stopRequested = new AbortController();
   const ending = AbortSignal.any([stop, stopRequested.signal]);

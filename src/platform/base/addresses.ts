@@ -1,5 +1,5 @@
-// Formats IP addresses. Every result is a new string, because a slice of a header would keep the
-// whole header in memory.
+// Formats IP addresses. Every result is a new string, because a substring of a header would keep
+// the whole header in memory.
 
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
@@ -21,8 +21,8 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
 }
 
 /**
- * An IPv4-mapped address becomes IPv4. Returns "" for any other text, including an address with a
- * port, brackets or a zone.
+ * Returns an IP address in a uniform spelling. An IPv4-mapped address becomes IPv4. For all other
+ * texts, returns "". This includes addresses with a port, brackets or a zone.
  */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
@@ -98,7 +98,7 @@ export interface Network {
 const networksMax = 256;
 const cachedMax = 4_096;
 
-/** Parses a comma-separated list. Throws an Error that lists every invalid part. */
+/** Parses a comma-separated list of networks. Throws an Error that lists all invalid parts. */
 export function networksOf(text: string): readonly Network[] {
   if (text.trim() === "") return [];
   const parts = text.split(",").map((part) => part.trim());

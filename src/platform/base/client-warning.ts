@@ -6,7 +6,10 @@ export interface ClientWarningOrigin {
   readonly client: string;
 }
 
-/** A problem with requests. May contain a path, misspelt names and the start of an unknown key. */
+/**
+ * A problem with the requests of a client. The text can include a path, misspelt names, and the
+ * beginning of an unknown key.
+ */
 export interface ClientWarning extends ClientWarningOrigin {
   readonly atMs: number;
   readonly times: number;

@@ -1,5 +1,6 @@
-// A fair queue for a few slots. Groups take turns, whatever their number of items. An item leaves
-// the queue if its deadline passes while it waits, or if `run` throws.
+// Divides a small number of slots fairly among groups. The groups take turns, even if one of them
+// has many more items. An item is removed if its deadline passes while it waits, or if `run`
+// throws.
 
 export interface QueuedWork {
   readonly deadlineMs: number;
@@ -10,9 +11,12 @@ export interface QueuedWork {
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
+  /**
+   * Maximum number of started items per group. A started item must have a lower rank than items
+   * that have not started.
+   */
   readonly groupBegunMax?: number;
-  /** In a group, the item with the lowest rank runs first. */
+  /** Within a group, the item with the lowest rank runs first. */
   readonly rank: (work: W) => number;
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
@@ -49,7 +53,7 @@ export class FairQueue<W extends QueuedWork> {
     return this.#running;
   }
 
-  /** The queue may call `run` or `late` of any item before `add` returns. */
+  /** Adds an item. Before this method returns, the queue may call `run` or `late` of any item. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
@@ -65,12 +69,15 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /** Releases the slot until `again`. Other items get the slot only after the caller returns. */
+  /**
+   * Releases the slot of an item until `again` is called. Other items start only after the caller
+   * has returned.
+   */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
-  /** Other items get the slot only after the caller returns. */
+  /** Removes an item. Other items start only after the caller has returned. */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }

@@ -1,5 +1,5 @@
-// Opens files in a folder whose owner may be hostile: a name may be a link to any file of the
-// machine.
+// Opens files in a folder that an attacker may own. A file name in it may be a link to any file of
+// the machine.
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -12,7 +12,7 @@ const ownerOnly = 0o600;
 const folderOfOwner = 0o700;
 const busyCode = 5;
 
-/** Throws a StoreError if the name is a link or not a file, and ignores other errors. */
+/** Creates an empty file. Throws a StoreError if it is not a plain file, but no other errors. */
 export function makeOwnFile(file: string): void {
   try {
     closeSync(openSync(file, O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_RDWR, ownerOnly));
@@ -28,7 +28,7 @@ export function mustBePlain(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())
     throw new StoreError(
-      `cannot open ${file}: it is not a regular file, but a link or a folder: move it away`,
+      `cannot open ${file}: it is not a regular file, but a link or a folder. Move it away`,
     );
 }
 
@@ -37,11 +37,14 @@ function mustBeSingle(file: string): void {
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links > 1)
     throw new StoreError(
-      `cannot open ${file}: the file has ${links} hard links, but must have only one: remove the other links (find -samefile lists them)`,
+      `cannot open ${file}: the file has ${links} hard links, but must have only one. Remove the other links (find -samefile lists them)`,
     );
 }
 
-/** Creates the parents too. Below /proc, Node's recursive mkdir may retry forever. */
+/**
+ * Creates a folder and its parents. Node's recursive mkdir is not used, because it may retry
+ * forever below /proc.
+ */
 export function makeFolder(folder: string, mode = folderOfOwner): void {
   if (isFolder(folder)) return;
   const above = path.dirname(folder);
@@ -57,7 +60,7 @@ function isFolder(folder: string): boolean {
   return statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Writes a file atomically. Resolves when the text is on disk. Rejects with the system's error. */
+/** Writes a file atomically. Resolves when it is on disk. Rejects with the system's error. */
 export async function writeWhole(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`;
   const handle = await openAnew(temporary);
@@ -76,7 +79,7 @@ async function openAnew(file: string): Promise<FileHandle> {
   return await open(file, "wx", 0o600);
 }
 
-/** Flushes the content of a file, or the names in a folder, to the disk. */
+/** Flushes the content of a file, or the list of names in a folder, to the disk. */
 export async function sync(file: string): Promise<void> {
   const handle = await open(file, "r");
   try {
@@ -92,8 +95,8 @@ export interface FileLock {
 }
 
 /**
- * Takes an SQLite lock on the file, because Node has no file locks. Throws a StoreError if the file
- * is a link, else the error of opening the file.
+ * Locks a file by means of SQLite, because Node has no file locks. Throws a StoreError if the file
+ * is a link, and otherwise the error of opening it.
  */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);

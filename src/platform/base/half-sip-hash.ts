@@ -1,5 +1,5 @@
-// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for texts that clients choose. A client
-// that does not know the key cannot choose texts that collide.
+// HalfSipHash-1-3 (Aumasson and Bernstein), a hash with a key, for texts that clients choose. A
+// client that does not know the key cannot find texts with the same hash.
 
 const finalRounds = 3;
 
@@ -12,7 +12,7 @@ export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words):
   return hashed(key, words, place, undefined);
 }
 
-/** Writes a 64-bit hash of all words into `into`. Neither half equals the 32-bit hash. */
+/** Writes a 64-bit hash of all words to `into`. Neither half is the same as the 32-bit hash. */
 export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
   into[1] = hashed(key, words, { start: 0, count: words.length }, into);
 }

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
 
 interface HttpPortOptions {
-  /** Must not throw. */
+  /** Answers a request. Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
@@ -34,18 +34,18 @@ export class HttpPort {
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node would answer a request without a Host header itself.
+      // Without this option, Node itself would answer a request without a Host header.
       requireHostHeader: false,
     });
     server.on("connection", (socket) => this.#open(socket));
     if (connected !== undefined) server.on("connection", connected);
-    // The port reads no bodies, so it answers a request with "Expect: 100-continue" immediately.
+    // The port reads no bodies. So it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
   }
 
-  /** Returns the port. Rejects with an Error that states the cause. */
+  /** Listens, and returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     const { purpose, portName } = this.#options;
     const server = this.#server;
@@ -127,7 +127,7 @@ export function portFault(error: NodeJS.ErrnoException, port: number, name: Port
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {
     case "EADDRINUSE":
-      return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
+      return `the port is taken. Set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
     case "EACCES":
       return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ports`;
     case "EADDRNOTAVAIL":

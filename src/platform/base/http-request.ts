@@ -66,7 +66,10 @@ async function bodyOf(
   return Buffer.concat(chunks);
 }
 
-/** Calls `fail` if the connection closes before a response, and for the status 101. */
+/**
+ * Calls `fail` if the connection is closed before a response, or if the response has the status
+ * 101.
+ */
 export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;
   request.once("response", () => {

@@ -1,5 +1,5 @@
-// Finds JSON tokens and members in bytes. For invalid JSON, the results are meaningless, but they
-// are within the given bounds and take linear time.
+// Finds JSON tokens and members in bytes. If the JSON is invalid, the results are meaningless. But
+// they are always within the given bounds, and the time is linear.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "./ascii.ts";
@@ -17,7 +17,8 @@ export function spaceStart(body: Buffer, end: number, start: number): number {
 }
 
 /**
- * `closing` is the offset of the closing quote. -1 if the string has escapes or is not a string.
+ * Returns the start of a string. `closing` is the offset of its closing quote. Returns -1 if the
+ * string has escapes, or if it is not a string.
  */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
@@ -35,7 +36,7 @@ interface Skip {
 
 const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
 
-/** Returns the offset after the value that begins at `start`, at most `end`. */
+/** Returns the offset after the value that begins at `start`. The result is at most `end`. */
 export function endOfValue(
   body: Buffer,
   start: number,
@@ -75,7 +76,7 @@ function isWordEnd(byte: number | undefined): boolean {
   );
 }
 
-/** Returns the start of the string, number or literal that ends at `end`; -1 for anything else. */
+/** Returns the start of the string, number or literal that ends at `end`, or -1. */
 export function startOfValue(body: Buffer, end: number, start: number): number {
   if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
   let at = end;
@@ -119,8 +120,8 @@ const nameBytesMax = 32;
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Calls `take` until it returns false. Returns the offset after the object, or -1 if the walk did
- * not reach its end: the last value may then be truncated.
+ * Calls `take` for each member until it returns false. Returns the offset after the object. Returns
+ * -1 if the end of the object was not reached. In that case, the last value may be incomplete.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -144,7 +145,7 @@ export function walkMembers(
   return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
-/** Returns members of the first 4 KiB of the object. Skips names that are long or have escapes. */
+/** Returns the members in the object's first 4 KiB, except those with long or escaped names. */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
   const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;

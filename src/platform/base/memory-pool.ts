@@ -1,5 +1,5 @@
-// A pool of memory blocks. Copying into new memory takes more than ten times as long, because of a
-// page fault every 4 KiB.
+// A pool of reusable memory blocks. Copying into new memory takes more than ten times as long,
+// because the system must first provide each page of 4 KiB.
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
@@ -81,7 +81,10 @@ export class MemoryPool {
   }
 }
 
-/** An idle process collects no garbage, so its freed blocks would accumulate. */
+/**
+ * Frees the memory immediately. Otherwise, freed blocks would accumulate, because an idle process
+ * does not collect garbage.
+ */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

@@ -4,7 +4,7 @@ import { arch, platform } from "node:os";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Loads the locally built file, else the prebuilt file of the npm package. */
+/** Loads the locally built file, or otherwise the prebuilt file of the npm package. */
 export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
   const built = urls.map((url) => fileURLToPath(url));
   const prebuilt = `../../../prebuilt/${platform()}-${arch()}/${basename(built[0]!)}`;
@@ -15,7 +15,7 @@ export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
   } catch (cause) {
     const [why] = existsSync(found) ? (cause as Error).message.split("\n") : ["it is not built"];
     throw new Error(
-      `the native ${name} ${found} does not load: ${why}: build it with \`npm run setup\`, or for the npm package with \`npm rebuild penstock\``,
+      `the native ${name} ${found} does not load: ${why}. Build it with \`npm run setup\`, or for the npm package with \`npm rebuild penstock\``,
       { cause },
     );
   }

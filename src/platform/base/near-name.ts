@@ -20,7 +20,10 @@ export function nearest<Candidate>(
   return found;
 }
 
-/** Counts letters to add, remove, change or swap. Infinity if the lengths differ too much. */
+/**
+ * Returns how many letters must be added, removed, changed or swapped. Returns Infinity if the
+ * difference of the lengths is greater than `most`.
+ */
 export function lettersApart(left: string, right: string, most = Number.POSITIVE_INFINITY): number {
   if (Math.abs(left.length - right.length) > most) return Number.POSITIVE_INFINITY;
   const width = right.length + 1;

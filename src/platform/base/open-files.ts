@@ -1,4 +1,5 @@
-// The limit of open files of this process. Node has raised the soft limit to the hard limit.
+// Reads how many files this process may open. Node has already raised the soft limit to the hard
+// limit.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";

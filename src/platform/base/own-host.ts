@@ -1,5 +1,6 @@
-// Protects the admin port against DNS rebinding. A foreign page can point its own host name at this
-// machine, but it cannot make a browser send an IP address or `localhost` as the Host.
+// Protects the admin port against DNS rebinding. A web page of an attacker can make its own host
+// name point to this machine. But it cannot make a browser send an IP address or `localhost` in the
+// Host header.
 
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";

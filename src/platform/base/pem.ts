@@ -1,5 +1,5 @@
-// Checks files that settings name. Each check returns the file name, or throws an Error whose
-// message completes "PENSTOCK_X: …" and never shows the content.
+// Checks certificate and key files. Each check returns the file name, or throws an Error. The
+// message completes "PENSTOCK_X: …" and never contains the content of the file.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";

@@ -38,7 +38,10 @@ interface TokenSettings {
   readonly readTokenFile?: readonly string[] | undefined;
 }
 
-/** Returns the tokens of the settings. The program itself sends the first token of each kind. */
+/**
+ * Returns the tokens from the settings. When the program itself sends requests, it uses the first
+ * token of each kind.
+ */
 export function tokensOf(settings: TokenSettings): Record<NeededToken, readonly string[]> {
   const { adminAuth, adminToken, adminTokenFile, readToken, readTokenFile } = settings;
   if (adminAuth === "off") return { admin: [], read: [] };
@@ -76,11 +79,11 @@ function signatureOf(key: Buffer, time: number, path: string): Buffer {
 }
 
 export type Exposure =
-  /** Only this machine reaches the port, or the port needs a token. */
+  /** The port is only reachable from this machine, or it requires a token. */
   | "protected"
-  /** Other hosts reach the port, and no token is set. The process must not start. */
+  /** The port is reachable from other hosts and no token is set. The process must not start. */
   | "lacks token"
-  /** Other hosts reach the port without a token, as PENSTOCK_ADMIN_AUTH=off permits. */
+  /** The port is reachable from other hosts without a token. PENSTOCK_ADMIN_AUTH=off permits it. */
   | "open";
 
 export function exposureOf(host: string, settings: TokenSettings): Exposure {
@@ -149,7 +152,7 @@ export function challengeOf(status: number): Readonly<Record<string, string>> {
   return status === 401 ? { "WWW-Authenticate": 'Bearer realm="penstock"' } : {};
 }
 
-/** Digests have equal lengths, so timingSafeEqual can compare them. */
+/** Tokens are hashed, because timingSafeEqual can only compare values of the same length. */
 function digestOf(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }

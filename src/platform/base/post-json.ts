@@ -12,7 +12,7 @@ interface PostOptions {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
   readonly answerMsMax: number;
-  /** Maximum time without a byte in either direction. Default: the total time. */
+  /** Maximum time in which no byte is sent or received. By default, it is the total time. */
   readonly silentMsMax?: number;
   readonly signal?: AbortSignal;
   readonly handedOver?: () => void;
@@ -20,7 +20,7 @@ interface PostOptions {
 
 const answerBytesMax = 1_048_576;
 
-/** Posts a JSON body. Rejects with the cause if no complete response arrives. */
+/** Posts a JSON body. Rejects with the cause if the response is missing or incomplete. */
 export async function postJson(
   target: URL,
   body: Buffer,

@@ -1,8 +1,8 @@
-// Recognizes retries of failed requests whose events may be stored. A request that a client repeats
-// after a 200 is not a retry.
+// Recognizes the retry of a failed request whose events may be stored. If a client repeats a
+// request after a 200, the request does not count as a retry.
 
 const valuesMax = 16_384;
-/** The duplicate window of the streams. */
+/** The same time as the duplicate window of the streams. */
 const rememberedMs = 120_000;
 
 interface Remembered<Value> {
@@ -24,7 +24,9 @@ export class RetryMemory<Value> {
     return this.#size === 0;
   }
 
-  /** Removes and returns the oldest value of the key, because each value matches one retry. */
+  /**
+   * Removes and returns the oldest value of the key, because each value can match only one retry.
+   */
   take(key: string): Value | undefined {
     this.#forgetOld();
     const values = this.#known.get(key);

@@ -5,5 +5,8 @@ export const SentWith = {
 } as const;
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
-/** Pairs of a line number and the `SentWith` from there on. Lines before the first have uuids. */
+/**
+ * Pairs of a line number and a `SentWith`, which applies from this line to the next pair. All
+ * events before the first pair have uuids.
+ */
 export type SentWithRuns = readonly number[];

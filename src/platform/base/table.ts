@@ -1,10 +1,11 @@
-// Describes a database table. Statements and row conversions are derived from the description.
+// The description of a database table. The SQL statements and the conversions of rows are derived
+// from it.
 
 export type Value = string | number | null | Uint8Array;
 
 export type Row = readonly Value[];
 
-/** The type of a column. In a row, a uuid is text, a boolean is 1 or 0, and JSON is text. */
+/** The type of a column. In a row, a uuid and JSON are texts, and a boolean is 1 or 0. */
 export type ColumnType =
   | "text"
   | "uuid"

@@ -7,7 +7,7 @@ export interface Tracing {
   begin(head: TracedHead): RequestSpan | undefined;
 }
 
-/** Must contain neither keys nor event data. */
+/** The head of a traced request. It must contain neither keys nor event data. */
 export interface TracedHead {
   readonly traceparent: string;
   readonly method: string;
@@ -22,7 +22,10 @@ interface TracedDestination {
 
 export interface RequestSpan {
   counted(accepted: number, dropped: number): void;
-  /** Links the span to this request. Returns a new span if `message` is undefined. */
+  /**
+   * Links the span of a message to this request. If `message` is undefined, creates a new span.
+   * Returns the span of the message.
+   */
   publishes(message: MessageSpan | undefined, to: MessageDestination): MessageSpan;
   answered(status: number, code: ErrorCode | undefined, destination: TracedDestination): void;
   disconnected(destination: TracedDestination): void;

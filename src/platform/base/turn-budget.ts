@@ -28,12 +28,12 @@ export class TurnBudget {
 }
 
 interface WorkClockOptions {
-  /** Returns the CPU time of this thread in milliseconds. Each call is a system call. */
+  /** Returns the CPU time of this thread in milliseconds. Each call requires a system call. */
   readonly cpuMs: () => number;
   readonly monotonicMs: () => number;
 }
 
-/** Between two reads of the CPU time, all time counts as work. */
+/** The CPU time is read only after this interval. Until then, all elapsed time counts as work. */
 const askedEveryMs = 0.25;
 
 export function workClock({ cpuMs, monotonicMs }: WorkClockOptions): () => number {

@@ -1,4 +1,4 @@
-// The warnings in a 200 response. The reference pages are generated from these tables.
+// The warnings in a 200 answer. The reference pages are generated from these tables.
 
 import type { ErrorRow } from "./errors.ts";
 
@@ -36,13 +36,14 @@ export const warningTable = {
       "Send the properties of the group in properties.$group_set. If there are none, ignore this warning.",
   },
   missing_alias: {
-    detail: "the event has no properties.alias: stored without linking ids",
-    when: "$create_alias or $merge_dangerously without properties.alias: stored without linking ids",
+    detail: "the event has no properties.alias: the event is stored without linking ids",
+    when: "$create_alias or $merge_dangerously without properties.alias: the event is stored without linking ids",
     remedy: "Send the other id of the person in properties.alias.",
   },
   missing_group: {
-    detail: "the event has no $group_type or no $group_key: stored without changing a group",
-    when: "$groupidentify without properties.$group_type or $group_key: stored without changing a group",
+    detail:
+      "the event has no $group_type or no $group_key: the event is stored without changing a group",
+    when: "$groupidentify without properties.$group_type or $group_key: the event is stored without changing a group",
     remedy:
       'Send $group_type and $group_key in properties, for example $group_type "company" and $group_key with the id of the company.',
   },
@@ -72,25 +73,26 @@ export const warningTable = {
     remedy: "Send the name of the screen in properties.$screen_name.",
   },
   missing_timestamp: {
-    detail: "timestamp is absent: stored with the time of receipt",
-    when: "timestamp is absent, on the historical lane or in the newer protocol: stored with the time of receipt",
+    detail: "timestamp is absent: the event is stored with the time of receipt",
+    when: "timestamp is absent, on the historical lane or in the newer protocol: the event is stored with the time of receipt",
     remedy: "Send the time of the event in timestamp, for example 2026-01-31T23:59:59.999Z.",
   },
   invalid_timestamp: {
     detail:
-      'timestamp is invalid, and must be ISO 8601 text, such as "2026-11-22T07:00:00.000Z": stored with the time of receipt, minus offset if present',
-    when: "timestamp is invalid: stored with the time of receipt; the record retains the original value",
+      'timestamp is invalid: the event is stored with the time of receipt, minus offset if present. Send ISO 8601 text, such as "2026-11-22T07:00:00.000Z"',
+    when: "timestamp is invalid: the event is stored with the time of receipt; the record retains the original value",
     remedy: "Send timestamp as text in ISO 8601, for example 2026-01-31T23:59:59.999Z.",
   },
   zero_timestamp: {
     detail:
-      "timestamp is a zero time, which usually means that it was never set: stored with the time of receipt, minus offset if present",
-    when: "timestamp is in year 0 or 1, is 1970-01-01T00:00:00Z or the number 0: stored with the time of receipt",
+      "timestamp is a zero time, which usually means that it was never set: the event is stored with the time of receipt, minus offset if present",
+    when: "timestamp is in year 0 or 1, is 1970-01-01T00:00:00Z or the number 0: the event is stored with the time of receipt",
     remedy: "Set the time before sending the event, or omit timestamp.",
   },
   timestamp_in_future: {
-    detail: "timestamp is more than 23 hours in the future: stored with the time of receipt",
-    when: "timestamp is more than 23 hours in the future, after correction: stored with the time of receipt",
+    detail:
+      "timestamp is more than 23 hours in the future: the event is stored with the time of receipt",
+    when: "timestamp is more than 23 hours in the future, after correction: the event is stored with the time of receipt",
     remedy: "Set the clock of the client, or send sent_at, which corrects the error of the clock.",
   },
   invalid_sent_at: {
@@ -101,55 +103,58 @@ export const warningTable = {
   },
   invalid_offset: {
     detail:
-      "offset is not a number of milliseconds, or gives a time outside the years 0 to 9999: ignored",
-    when: "offset is not a number, or gives a time outside the years 0 to 9999: ignored",
+      "offset is not a number of milliseconds, or gives a time outside the years 0 to 9999: the gateway ignores offset",
+    when: "offset is not a number, or gives a time outside the years 0 to 9999: the gateway ignores offset",
     remedy: "Send offset as a number: the milliseconds since the event happened.",
   },
   id_shortened: {
     detail:
-      "an id in distinct_id, alias, $anon_distinct_id, $group_type, $group_key or $groups has more than 400 characters: shortened with a hash",
-    when: "a distinct id, alias, $anon_distinct_id, group type or group key has more than 400 characters: replaced by its first 356 characters, a tilde and a hash of the whole id",
+      "an id in distinct_id, alias, $anon_distinct_id, $group_type, $group_key or $groups has more than 400 characters: the gateway shortens the id and adds a hash",
+    when: "a distinct id, alias, $anon_distinct_id, group type or group key has more than 400 characters: the id is replaced by its first 356 characters, a tilde and a hash of the whole id",
     remedy: "Send ids of at most 400 characters.",
   },
   invalid_object: {
-    detail: "$set, $set_once, $group_set or $groups is not an object: ignored",
-    when: "$set, $set_once, $group_set or $groups is not an object, null or an empty array: not stored",
+    detail: "$set, $set_once, $group_set or $groups is not an object: the gateway ignores it",
+    when: "$set, $set_once, $group_set or $groups is not an object, null or an empty array: the gateway does not store it",
     remedy: "Send it as an object, encoded once, or omit it.",
   },
   invalid_unset: {
-    detail: "$unset or $group_unset is not an array of names or an object: ignored",
-    when: "$unset or $group_unset, or an item of $unset, is not an array of names or an object with the names as keys: ignored",
+    detail: "$unset or $group_unset is not an array of names or an object: the gateway ignores it",
+    when: "$unset or $group_unset, or an item of $unset, is not an array of names or an object with the names as keys: the gateway ignores it",
     remedy: "Send the names as an array of strings.",
   },
   invalid_options: {
-    detail: "options, one of its members, session_id or window_id is invalid: ignored",
-    when: "in the newer protocol, options, one of its members, session_id or window_id has an invalid value: ignored",
+    detail:
+      "options, one of its members, session_id or window_id is invalid: the gateway ignores it",
+    when: "in the newer protocol, options, one of its members, session_id or window_id has an invalid value: the gateway ignores it",
     remedy: "Send options as an object, and session_id and window_id as strings, or omit them.",
   },
   invalid_uuid: {
-    detail: "uuid is not a UUID, or is the nil or the max UUID: stored with a new uuid",
-    when: "uuid is present and is not a UUID, or is the nil or the max UUID (all zeros, all f): stored with a new uuid",
+    detail:
+      "uuid is not a UUID, or is the nil or the max UUID: the event is stored with a new uuid",
+    when: "uuid is present and is not a UUID, or is the nil or the max UUID (all zeros, all f): the event is stored with a new uuid",
     remedy: "Send a unique UUID per event, so that readers can deduplicate retries, or omit it.",
   },
   reused_uuid: {
     detail:
-      "the previous event has the same uuid but a different name or distinct id: stored as a separate event",
-    when: "the previous event in the request has the same uuid but a different name or distinct id: stored as a separate event",
+      "the previous event has the same uuid but a different name or distinct id: this event is stored as a separate event",
+    when: "the previous event in the request has the same uuid but a different name or distinct id: this event is stored as a separate event",
     remedy: "Give each event its own uuid, and use the same uuid in a retry.",
   },
   invalid_person_profile: {
-    detail: "$process_person_profile is not a boolean: taken as true",
-    when: "$process_person_profile is not a boolean: taken as true",
+    detail: "$process_person_profile is not a boolean: the gateway uses true",
+    when: "$process_person_profile is not a boolean: the gateway uses true",
     remedy: "Send properties.$process_person_profile as true or false, without quotes.",
   },
   invalid_utf8: {
-    detail: "bytes that are not UTF-8: stored with U+FFFD in their place",
-    when: "bytes that are not UTF-8 in the event: stored with U+FFFD in their place",
+    detail: "the event has bytes that are not UTF-8: the gateway stores U+FFFD in their place",
+    when: "the event has bytes that are not UTF-8: the gateway stores U+FFFD in their place",
     remedy: "Encode the body as UTF-8. The original bytes are not stored.",
   },
   non_finite_number: {
-    detail: "NaN, Infinity or -Infinity, which JSON does not have: stored as null",
-    when: "`NaN`, `Infinity` or `-Infinity` as a value in the event: stored as null",
+    detail:
+      "the event has NaN, Infinity or -Infinity, which JSON does not have: the gateway stores null",
+    when: "the event has the value `NaN`, `Infinity` or `-Infinity`: the gateway stores null",
     remedy:
       "Send null, or omit the member. Python's json module reports these values with allow_nan=False.",
   },

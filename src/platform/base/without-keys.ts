@@ -1,9 +1,9 @@
-// Replaces possible secrets in a text by stars, in linear time.
+// Replaces possible secrets in a text by stars. The time is linear.
 
 const byBeginning = /ph[a-z]_[^\s"',}\]&]*/gi;
 /**
- * The value after the name of a key. Adjacent parts never match the same character, because a run
- * of backslashes would then take exponential time.
+ * Matches the value after a name such as `token`. Adjacent parts of the pattern never match the
+ * same character. Otherwise, many backslashes in a row would take exponential time.
  */
 const byName =
   /((?:(?:key|token|secret|password|authorization)\\*|\\u00[2-7][\da-f][\w$\\]{0,64})["']?\s*[:=][\s[{]*)("(?:[^"\\]|\\[\s\S])*"?[^\s,}\]]*|'[^']*'?[^\s,}\]]*|[^&"']+)/gi;

@@ -1,4 +1,5 @@
-// Locks a data folder for one gateway. The kernel releases the lock when the process ends.
+// Locks a data folder, so that only one gateway uses it. When the process ends, the kernel releases
+// the lock.
 
 import {
   accessSync,
@@ -29,14 +30,14 @@ interface Holder extends Partial<Answers> {
   readonly pid: number;
 }
 
-/** An expected failure to start. The message states the cause and the fix. */
+/** An expected failure at start. The message states the cause and the fix. */
 export class EmbeddedError extends Error {}
 
-/** The lock of a process that was just killed may persist for a moment. */
+/** The lock of a process that was just killed may exist for another moment. */
 const tries = 10;
 const retryMs = 50;
 
-/** Locks the folder. Throws an EmbeddedError that names the process if the folder is in use. */
+/** Locks the folder. If it is in use, throws an EmbeddedError that names the process. */
 export async function lockDataDir(dataDir: string, pid: number): Promise<DataLock> {
   const lock = await take(dataDir);
   const file = holderFile(dataDir);
@@ -82,7 +83,7 @@ async function take(dataDir: string): Promise<FileLock> {
   const who = pid === undefined ? "" : `, as process ${pid}`;
   const where = url === undefined ? "" : `, at ${url}`;
   throw new EmbeddedError(
-    `cannot start on ${dataDir}: Penstock already runs on this folder${who}${where}: stop it first, or set PENSTOCK_DATA_DIR to another folder`,
+    `cannot start on ${dataDir}: Penstock already runs on this folder${who}${where}. Stop it first, or set PENSTOCK_DATA_DIR to another folder`,
   );
 }
 
@@ -99,7 +100,10 @@ export function folderFault(dataDir: string, error: unknown): string {
   return `cannot start on ${dataDir}: ${found ?? `the folder is not writable (${code ?? message})`}: ${folderFix}`;
 }
 
-/** Returns why the user cannot write. Checks the nearest existing parent of a missing folder. */
+/**
+ * Returns the reason why the user cannot write to the folder, or undefined if they can. If the
+ * folder does not exist, checks its nearest existing parent.
+ */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
   const inside = ["nats", "jetstream"]

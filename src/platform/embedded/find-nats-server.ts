@@ -15,7 +15,7 @@ export interface NatsServerBinary {
   readonly version: string;
 }
 
-/** Older versions have no `sync_interval`: acknowledged events may not be on disk. */
+/** Older versions have no `sync_interval`, so acknowledged events may not be on disk. */
 const versionLeast: Version = [2, 10, 0];
 const root = resolve(import.meta.dirname, "../../..");
 const fetchedDir = join(root, ".cache", "nats-server");
@@ -36,8 +36,9 @@ export async function findOrFetchNatsServer(search: NatsServerSearch): Promise<N
 }
 
 /**
- * Returns the configured nats-server, else a nats-server on PATH that is new enough, else the
- * newest download of `npm run setup`. Throws an EmbeddedError if there is none.
+ * Returns the configured nats-server. If none is configured, returns a nats-server on PATH that is
+ * new enough, or else the newest download of `npm run setup`. Throws an EmbeddedError if there is
+ * none.
  */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {

@@ -1,5 +1,6 @@
-// Runs a nats-server that stops when this process ends. A shell between both processes reads a
-// pipe, the leash. If this process crashes, the pipe closes and the shell stops the server.
+// Runs a nats-server that stops when this process ends. The server is started by a shell, which
+// reads from a pipe to this process. If this process crashes, the pipe is closed, and the shell
+// stops the server.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
@@ -12,13 +13,13 @@ export interface LeashedServer {
 
 const stderrCharsMax = 4_096;
 /**
- * The value of GOGC. At full rate, nats-server uses up to 109 MiB. With Go's default of 100, it
- * uses up to 157 MiB.
+ * The value of GOGC. With it, nats-server uses up to 109 MiB at full rate. With Go's default of
+ * 100, it uses up to 157 MiB.
  */
 const serverGogc = "50";
 
-// $1 is the grace period in seconds. The other arguments are the command. The server has its own
-// process group, so that Ctrl-C reaches only the gateway.
+// $1 is the grace period in seconds. All other arguments are the command. The server has its own
+// process group, so that Ctrl-C stops only the gateway.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -45,13 +46,14 @@ export function startOnLeash(command: readonly string[], graceSeconds: number): 
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   const env: NodeJS.ProcessEnv = { GOGC: serverGogc, ...process.env };
   for (const name of Object.keys(env)) if (/^(?:PENSTOCK|OTEL)_/.test(name)) delete env[name];
-  // If no file descriptor is free, the shell has no streams. The type of `spawn` hides this.
+  // If no file descriptor is free, the shell has no streams, although the type of `spawn` promises
+  // them.
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderrText = (stderrText + text).slice(-stderrCharsMax);
   });
-  // The pipe emits an error if the shell dies first. Without a listener, Node throws the error.
+  // If the shell ends first, the pipe emits an error, which Node would throw without a listener.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; stderrText: string }>((resolve) => {
     shell.once("error", (error) =>
@@ -76,7 +78,9 @@ function pidFrom(
       .once("data", (line: string) => resolve(Number.parseInt(line, 10)));
   });
   const failed = ended.then(({ stderrText }): never => {
-    throw new EmbeddedError(`cannot start nats-server: it exited: ${stderrText.trim()}`);
+    throw new EmbeddedError(
+      `cannot start nats-server, because the process exited: ${stderrText.trim()}`,
+    );
   });
   const pid = Promise.race([printed, failed]);
   pid.catch(() => {});

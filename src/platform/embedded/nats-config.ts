@@ -1,5 +1,5 @@
-// Writes the configuration of the embedded server, and a note with its address for commands. Both
-// files contain the token, so only their owner can read them.
+// Writes the configuration file of the embedded server, and a file with its address for commands.
+// Both files contain the token, so only their owner can read them.
 
 import { createHash } from "node:crypto";
 import {
@@ -19,7 +19,7 @@ interface NatsConfig {
   readonly token: string;
   readonly storeBytesMax: number;
   readonly version: string;
-  /** Whether messages are acknowledged before an fsync, so that a host crash may lose them. */
+  /** This flag is true if messages are acknowledged before an fsync. A crash may lose them. */
   readonly isTemporary?: boolean | undefined;
 }
 
@@ -89,7 +89,7 @@ ${syncInterval}
   return file;
 }
 
-/** Returns the secret path of the monitoring port, from which the token cannot be derived. */
+/** Returns the secret path of the monitoring port. The token cannot be derived from it. */
 export function monitoringPath(token: string): string {
   return `/${createHash("sha256").update(`monitoring ${token}`).digest("hex")}`;
 }
@@ -176,7 +176,7 @@ function connectionFile(dataDir: string): string {
 
 function writePrivately(file: string, text: string): void {
   const next = `${file}.next`;
-  // writeFileSync sets the mode only for files that it creates.
+  // The old file is removed first, because writeFileSync sets the mode only for new files.
   rmSync(next, { force: true });
   writeFileSync(next, text, { mode: 0o600 });
   renameSync(next, file);

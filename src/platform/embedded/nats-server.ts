@@ -1,5 +1,5 @@
-// Starts a real nats-server on a data folder, restarts it after a crash, and stops it. The port and
-// the token never change, so that clients can reconnect.
+// Starts a nats-server on a data folder, restarts it after a crash, and stops it. The port and the
+// token never change, so that clients can reconnect.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -43,7 +43,7 @@ interface EmbeddedNatsOptions {
   readonly log: Log;
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** Whether acknowledged events may be lost at a power failure. For tests. */
+  /** This flag is true if a power failure may lose acknowledged events. Only tests use this. */
   readonly isTemporary?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -54,13 +54,13 @@ const pollMs = 15;
 const slowStartLogMs = 5_000;
 const roomCheckMs = 1_000;
 
-/** Starts a nats-server. Throws an EmbeddedError if the user can fix the cause of a failure. */
+/** Starts a nats-server. Throws an EmbeddedError for a failure that the user can fix. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
   if (roomIn(dataDir) === "none")
     throw new EmbeddedError(
-      `cannot start on ${dataDir}: the disk is full: free some space, or set PENSTOCK_DATA_DIR to a folder on another disk`,
+      `cannot start on ${dataDir}: the disk is full. Free some space, or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
   const lock = await lockDataDir(dataDir, host.pid);
   try {
@@ -162,7 +162,7 @@ export class EmbeddedNats {
     try {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
-      // Written before the server listens: after a crash, the next gateway must find the server.
+      // This is written before the server listens, so that it can be found after a crash.
       this.#note("");
       const ports = await portsOf(this.#pid, { server, dataDir, log, stop: this.#stopping });
       this.#port = ports.nats;
@@ -179,7 +179,6 @@ export class EmbeddedNats {
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** The end of the server's shell is not enough: the server may still run. */
   async #end(): Promise<void> {
     this.#server?.release();
     await this.#server?.ended;
@@ -248,7 +247,7 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/** There is no timeout, because a large store takes long to load. */
+/** There is no timeout, because loading a large store takes long. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
@@ -262,7 +261,9 @@ async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
     const ports = { nats: portIn("nats"), monitoring: portIn("http") };
     if (ports.nats > 0 && ports.monitoring > 0) return ports;
     if (died !== undefined)
-      throw new EmbeddedError(`cannot start nats-server: it exited: ${died || lastWords(dataDir)}`);
+      throw new EmbeddedError(
+        `cannot start nats-server, because the process exited: ${died || lastWords(dataDir)}`,
+      );
     stop.throwIfAborted();
     if (performance.now() - sinceMs > slowStartLogMs) {
       sinceMs = performance.now();
@@ -288,7 +289,7 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
   while (isRunning(note, host)) {
     if (performance.now() > deadline)
       throw new EmbeddedError(
-        `cannot start on ${dataDir}: the nats-server of another Penstock (process ${note.pid}) is still running on this folder: stop that Penstock, or that process if its Penstock has ended`,
+        `cannot start on ${dataDir}: the nats-server of another Penstock (process ${note.pid}) is still running on this folder. Stop that Penstock, or that process if its Penstock has ended`,
       );
     await delay(pollMs);
   }
@@ -296,8 +297,8 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * The limit is the size of the disk. The default of nats-server is a share of the free space, so
- * that a later start could reject existing reservations.
+ * Returns the size of the disk, which is the limit of the store. nats-server's default limit is a
+ * share of the free space. With that limit, a later start could reject existing reservations.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");
@@ -306,7 +307,7 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
   const freeBytes = disk.bavail * disk.bsize;
   if (isNew && freeBytes < streamBytesTotal)
     throw new EmbeddedError(
-      `cannot start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free: lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
+      `cannot start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free. Lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
   try {
     makeFolder(store);

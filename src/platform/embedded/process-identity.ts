@@ -1,5 +1,5 @@
-// Checks whether a recorded process still runs. The system reuses pids, so only a pid with its
-// start time identifies a process.
+// Checks whether a recorded process still runs. A pid alone is not enough, because the system
+// reuses pids. So the start time is compared too.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ export interface ProcessIdentity {
 
 const pollMs = 15;
 
-/** Returns undefined if the process does not exist or is a zombie. */
+/** Returns undefined if the process does not exist or has already ended (a zombie). */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {
   try {
     host.kill(pid, 0);
@@ -41,7 +41,7 @@ export async function untilGone(identity: ProcessIdentity, host: ProcessHost): P
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The command's name is in parentheses and may contain any characters.
+    // The name of the command is in parentheses, and may itself contain any characters.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     if (fields[0] === "Z" || fields[0] === "X") return undefined;
     return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}:${fields[19]}`;

@@ -1,5 +1,5 @@
-// Chooses the port and the token of an embedded nats-server. Both stay the same as at the last
-// start, so that readers can reconnect.
+// Chooses the port and the token of an embedded nats-server. They stay the same at every start, so
+// that readers can reconnect.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -28,7 +28,7 @@ interface WantedAccess {
   readonly log: Pick<Log, "warn">;
 }
 
-/** Throws an EmbeddedError if the port is taken, or if a newer version wrote the store. */
+/** Throws an EmbeddedError if the port is in use, or if a newer nats-server wrote the store. */
 export async function accessOf({
   dataDir,
   port,
@@ -52,7 +52,7 @@ export async function accessOf({
   if (port !== undefined) {
     if (await isFree(port)) return { ...found, port };
     throw new EmbeddedError(
-      `cannot start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`,
+      `cannot start nats-server: port ${port} is taken. Set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`,
     );
   }
   if (last?.port !== undefined) {
@@ -93,7 +93,7 @@ function refuseOlder(
   const [last, next] = [lineOf(wrote ?? ""), lineOf(opens)];
   if (last === undefined || next === undefined || next >= last) return;
   throw new EmbeddedError(
-    `cannot start on ${dataDir}: the store was last written by nats-server ${wrote}; the older ${opens} might not read all of it: use nats-server ${wrote} or newer: in a checkout run \`npm run setup\`, in a container use a newer image, otherwise set PENSTOCK_NATS_SERVER to its file`,
+    `cannot start on ${dataDir}: the store was last written by nats-server ${wrote}; the older ${opens} might not read all of it. Use nats-server ${wrote} or newer: in a checkout run \`npm run setup\`, in a container use a newer image, otherwise set PENSTOCK_NATS_SERVER to its file`,
   );
 }
 
@@ -107,8 +107,8 @@ const portMax = 32_000;
 const triesMax = 200;
 
 /**
- * Linux assigns ports from 32,768 on to connections, so this function returns a lower port. After
- * many attempts, returns -1: nats-server then chooses.
+ * Returns a free port below 32,768, because Linux uses the ports from there on for outgoing
+ * connections. Returns -1 after too many attempts. In that case, nats-server chooses the port.
  */
 async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {

@@ -1,6 +1,6 @@
-// Restarts the embedded nats-server after its disk was full. Since nats-server 2.14, a stream
-// stores nothing after a failed write. Older versions may disable JetStream, or assign a sequence
-// twice.
+// Restarts the embedded nats-server after its disk was full. This is necessary because a stream of
+// nats-server 2.14 or newer stores nothing after a failed write. Older versions may disable
+// JetStream or assign a sequence twice.
 
 import { statfsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
@@ -16,7 +16,7 @@ interface StoreWatchOptions {
 
 const checkEveryMs = 1_000;
 const healthMsMax = 1_000;
-/** Doubles until the server stays healthy for `wellMs`. */
+/** The pause doubles with each restart, until the server has been healthy for `wellMs`. */
 const pauseMsMin = 5_000;
 const pauseMsMax = 60_000;
 const wellMs = 60_000;
@@ -59,12 +59,12 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 export const noRoomFault =
   "disk of the data folder full: free some space; Penstock then restarts its nats-server";
 
-/** Returns how much free space a folder has. With `little`, nats-server cannot start. */
+/** Returns the free space of a folder. With `little`, nats-server cannot start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {
   try {
     const { bavail, bsize, files, ffree } = statfsSync(folder);
     const bytes = bavail * bsize;
-    // Some file systems have no limit on the number of files, and report 0 files.
+    // File systems without a limit on the number of files report 0 files.
     const filesFree = files === 0 ? enoughFiles : ffree;
     if (bytes < noRoomBytes || filesFree === 0) return "none";
     return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";

@@ -1,5 +1,5 @@
-// The metrics of one process, described by a table. A worker sends them as plain values to the
-// process that exports the metrics of all workers.
+// The metrics of one process, described by a table. With several workers, each worker sends its
+// metrics as plain values to the process that exports them.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Labels, MetricRow, MetricSnapshot, Sample } from "./table.ts";
@@ -82,7 +82,7 @@ function samplesOf(read: number | boolean | Sample[]): Sample[] {
 }
 
 async function snapshotOf(registry: Registry): Promise<MetricSnapshot[]> {
-  // The declared type of `type` is an enum, but at run time it is a string such as "counter".
+  // TypeScript declares `type` as an enum. At run time, it is a string such as "counter".
   const metrics = (await registry.getMetricsAsJSON()) as unknown as MetricSnapshot[];
   return metrics.map(({ name, type, help, values }) => ({ name, type, help, values }));
 }
@@ -104,8 +104,8 @@ function register(registry: Registry, name: string, read: () => MetricSnapshot):
 }
 
 /**
- * Counts each pair of values of up to two labels. All series exist from the start with the value 0,
- * because a rate would otherwise not show the first failure.
+ * Counts each combination of the values of up to two labels. All series exist from the start with
+ * the value 0. Otherwise, a rate would not show the first failure.
  */
 export class LabeledCounters<First extends string = string, Second extends string = string> {
   readonly #first: Readonly<Record<string, number>>;

@@ -1,7 +1,7 @@
 export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
-  /** How gauges of several workers are combined. Counters and histograms are always summed. */
+  /** How the gauges of several workers are combined. Counters and histograms are always added. */
   readonly across?: "sum" | "max" | "min";
   readonly isOptional?: boolean;
 }

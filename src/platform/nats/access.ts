@@ -1,5 +1,5 @@
-// The connection options for NATS. Files are read at every connect, so a reconnect uses a renewed
-// file.
+// The options of the connection to NATS. Files are read at every connect, so that a reconnect uses
+// renewed files.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -12,7 +12,10 @@ import {
 } from "@nats-io/nats-core";
 
 export interface NatsAccess {
-  /** The servers, separated by commas. If one URL begins with `tls://`, all servers require TLS. */
+  /**
+   * The servers, separated by commas. If the URL of one server begins with `tls://`, TLS is
+   * required for all servers.
+   */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
   readonly natsCreds?: string | undefined;
@@ -32,7 +35,7 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** Undefined if this process has no credentials. */
+/** Returns undefined if this process has no credentials. */
 export function signsInBy({
   natsUrl,
   natsToken,
@@ -95,8 +98,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * Reads the credentials file at each connect. While the file is unusable, the previous credentials
- * stay in use: if the authenticator threw, the client would close permanently.
+ * Reads the credentials file at each connect. If the file cannot be used, the previous credentials
+ * are used. An error here would close the connection permanently.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => credsAuthenticator(readFileSync(file));
@@ -129,8 +132,8 @@ function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
 }
 
 /**
- * If the URL has an IP address, Node itself would check the name "localhost". `this` is the options
- * object of the TLS connection.
+ * If the URL contains an IP address, Node would compare the certificate with the name "localhost".
+ * `this` is the options object of the TLS connection.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

@@ -10,7 +10,7 @@ import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 
 export const nanosPerMs = 1_000_000;
 
-/** JetStream's error codes, under the names in its server/errors.json. */
+/** The error codes of JetStream. Their names are from its server/errors.json. */
 export const apiCodes = {
   accountResourcesExceeded: 10_002,
   clusterIncomplete: 10_004,
@@ -53,7 +53,7 @@ export const apiCodes = {
   streamOfflineReason: 10_194,
 } as const;
 
-/** After these errors, nats-server has stored no message of the batch. */
+/** After each of these errors, nats-server has stored no message of the batch. */
 export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishDisabled,
   apiCodes.atomicPublishMissingSequence,
@@ -122,7 +122,10 @@ export class NoLeaderError extends Error {
   }
 }
 
-/** The state may come from a follower. Returns undefined if the stream does not exist. */
+/**
+ * Returns the state of a stream, or undefined if it does not exist. The state may be from a
+ * follower, and then it may be old.
+ */
 export async function streamInfoOf(
   manager: JetStreamManager,
   name: string,
@@ -136,8 +139,8 @@ export async function streamInfoOf(
 }
 
 /**
- * Undefined if the stream does not exist. Rejects with a NoLeaderError if the leader did not
- * respond.
+ * Returns the state of a stream from its leader, or undefined if the stream does not exist. Rejects
+ * with a NoLeaderError if the leader does not respond.
  */
 export async function ledStreamInfo(
   manager: JetStreamManager,
@@ -148,7 +151,7 @@ export async function ledStreamInfo(
   return info;
 }
 
-/** Followers respond with their own state, which may be old, and list the leader as a replica. */
+/** A follower responds with its own state, which may be old. It lists the leader as a replica. */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;
   const { leader, replicas = [] } = cluster;

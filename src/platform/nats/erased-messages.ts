@@ -1,4 +1,4 @@
-// Finds the erased messages of a stream and the frames that replace them. A reader must not count
+// Finds the erased messages of a stream, and the frames that replace them. A reader must not count
 // erased messages as lost.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
@@ -25,11 +25,14 @@ export interface RewrittenFrame {
   readonly message: StoredMsg;
 }
 
-/** Calls must not overlap, because one call may drop the entries of another. */
+/**
+ * The caller must wait for each call before the next one, because a call may remove entries that
+ * another call needs.
+ */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** The replacement's sequence by erased sequence; 0 if there is no replacement. */
+  /** Maps the sequence of an erased message to that of its replacement, or to 0 if it has none. */
   readonly #held = new Map<number, number>();
   #from = 0;
   #until = 0;
@@ -45,7 +48,10 @@ export class ErasedMessages {
     return this.#of.created;
   }
 
-  /** May drop erasures before `from`. Rejects if NATS does not respond. */
+  /**
+   * Reads the erased messages from the sequence `from` on. Entries below it may be removed. Rejects
+   * if NATS does not respond.
+   */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
       this.#held.clear();
@@ -92,14 +98,18 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /** 0 if there is no replacement, undefined if the message is not erased. */
+  /**
+   * Returns the sequence of the replacement, or 0 if there is none. Returns undefined if the
+   * message was not erased.
+   */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
   }
 
   /**
-   * Returns where the erased gap before `first` begins, at least `from`. Without a gap, `first`.
+   * Finds the erased messages directly before `first`. Returns the sequence of the first of them,
+   * which is at least `from`. If there are none, returns `first`.
    */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
@@ -110,7 +120,10 @@ export class ErasedMessages {
     return due === first ? begin : first;
   }
 
-  /** Yields the erased messages in [`from`, `first`) whose replacements are at or after `first`. */
+  /**
+   * Yields the erased messages from `from` up to `first`, excluding `first`. Only messages whose
+   * replacements have a sequence of at least `first` are included.
+   */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
       if (((await this.placeOf(sequence)) ?? 0) >= first) yield sequence;
@@ -148,7 +161,8 @@ export class ErasedMessages {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
-      // The replacement itself may have been replaced. The bucket records this before the removal.
+      // The replacement may also have been replaced. The bucket records this before the replacement
+      // is removed.
       await this.learn();
     }
   }
@@ -209,8 +223,9 @@ export async function erasedProjects(
 }
 
 /**
- * Checks whether a stream still has the original of a duplicate. An erased original counts as
- * stored, because storing its events again would restore the person's data.
+ * Checks whether a stream still contains the original of a duplicate. An erased original also
+ * counts as stored. Otherwise, its events would be stored again, and with them the data of the
+ * person.
  */
 export class StoredMessages {
   readonly #link: Pick<NatsLink, "connection">;

@@ -1,11 +1,11 @@
-// Identifies an installation, so that doctor can distinguish several installations on one machine.
+// Identifies an installation, so that doctor can distinguish the installations of one machine.
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { shownUrls } from "./access.ts";
 
 export interface Instance {
-  /** Without credentials; null while an embedded server has no address. */
+  /** The URL of NATS without credentials. It is null until an embedded server has an address. */
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;
@@ -30,8 +30,9 @@ export function instanceOf({
 }
 
 /**
- * Equal creation times are enough, because a server may have several names. Otherwise, both must
- * name a common server, or the same data folder.
+ * Returns whether both are the same installation. The same creation time is enough, because a
+ * server may have several names. Otherwise, both must have a server in common, or the same data
+ * folder.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;

@@ -1,6 +1,6 @@
-// The connection to NATS. It waits for unreachable servers, and reconnects forever. Nothing may be
-// published while `connected` is false: a disconnect drops pending messages, and the client's
-// buffer has no limit.
+// The connection to NATS. It waits for servers that are unreachable, and reconnects forever.
+// Nothing may be published while `connected` is false. A disconnect discards messages that were not
+// sent yet, and the buffer of the client has no limit.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -20,18 +20,18 @@ interface NatsLinkOptions {
   readonly access: NatsAccess;
   readonly log: Log;
   readonly signal?: AbortSignal | undefined;
-  /** After three unanswered pings, the client closes the connection. */
+  /** The client closes the connection after three pings without an answer. */
   readonly pingIntervalMs?: number | undefined;
 }
 
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /** Headers included. Stays the same while disconnected. */
+  /** The maximum size of a message with its headers. It does not change while disconnected. */
   readonly messageBytesMax: number;
   /**
-   * `message` is one whole protocol message. The caller must not change the buffer until the server
-   * has responded. Throws if the connection is closed.
+   * Sends `message`, which must be one complete protocol message. The caller must not change the
+   * buffer until the server has responded. Throws if the connection is closed.
    */
   send(message: Buffer): void;
   tryAnotherServer(): boolean;
@@ -44,10 +44,12 @@ export interface NatsLink {
 const reconnectWaitMs = 100;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// The client detects a dead connection after 4 s. An election in a cluster takes as long.
+// With these values, the client detects a dead connection after 4 s. This is also how long an
+// election in a cluster takes.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// After this time, the socket of a dead connection is closed. The client itself would wait.
+// After this time, the gateway closes the socket of a dead connection, because the client would
+// wait longer.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
 const waitingLogEveryMs = 5_000;
@@ -55,7 +57,7 @@ const lostLogEveryMs = 60_000;
 const reasonMsMax = 1_000;
 const refusedWaitMs = 1_500;
 
-/** Connects without a time limit. Rejects with a NatsRefusedError, or with the signal's reason. */
+/** Connects without a time limit. Rejects with a NatsRefusedError or the signal's reason. */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
   const pauses = new ReconnectPauses();
@@ -181,7 +183,7 @@ class WatchedLink implements NatsLink {
   async close(): Promise<void> {
     const { connection } = this;
     if (connection.isClosed()) return;
-    // Draining needs a response from the server, which may never arrive.
+    // The time is limited, because the server may never respond to the drain.
     if (this.#connected)
       await Promise.race([
         connection.drain().catch(() => {}),
@@ -223,7 +225,7 @@ class WatchedLink implements NatsLink {
       this.#pauses.isRefused = true;
       return;
     }
-    // The caller that made the request gets the error too.
+    // This error is ignored here, because the caller that sent the request also receives it.
     if (error instanceof PermissionViolationError && error.subject.includes(".API.")) return;
     const refusal = this.refusal(error);
     if (error instanceof PermissionViolationError && refusal && error.operation === "publish")
@@ -296,9 +298,7 @@ export function serverPlaces(connection: NatsConnection): string[] {
 
 function protocolOf(connection: NatsConnection): ProtocolHandler {
   if (!(connection instanceof NatsConnectionImpl))
-    throw new Error(
-      "unsupported version of the NATS client: its connection has no protocol handler",
-    );
+    throw new Error("unsupported version of the NATS client: a connection has no protocol handler");
   return connection.protocol;
 }
 

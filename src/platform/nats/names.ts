@@ -1,5 +1,5 @@
-// Names of partitions, subjects and streams. The rules must not change, because stored data depends
-// on them.
+// Names of partitions, subjects and streams. The rules must never change, because stored data
+// depends on them.
 
 import type { Lane } from "../base/lane.ts";
 
@@ -45,7 +45,10 @@ export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }
 
-/** The subject token for frames with events of several projects. Project ids cannot contain `~`. */
+/**
+ * This token is part of the subject if a frame has events of several projects. A project id cannot
+ * contain `~`.
+ */
 export const manyProjects = "~";
 
 export type FrameScope = "project" | "partition";
@@ -62,6 +65,6 @@ export function streamSubject(prefix: string, lane: StreamLane, partition: numbe
   return `${prefix}.${lane}.${partition}.*`;
 }
 
-/** Maximum size of the headers. The message id has up to 256 characters. */
+/** Maximum size of the headers in bytes. The message id can have up to 256 characters. */
 export const headerBytesMax = 512;
 export const messageIdLengthMax = 256;

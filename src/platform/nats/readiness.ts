@@ -1,5 +1,5 @@
-// The state of each stream in the gateway: free space, errors, and the last acknowledgements. The
-// publisher and the watch of the streams change the state.
+// What the gateway knows about each stream: its free space, its errors, and the last
+// acknowledgements. The publisher and `StreamWatch` change this state.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/lane.ts";
@@ -10,12 +10,12 @@ export interface StreamState {
   readonly lane: Lane;
   fullUntilMonotonicMs: number;
   isServerFull: boolean;
-  /** Why a 200 would not mean "stored". While set, no frame is sent. */
+  /** The reason why the stream may lose acknowledged events. While it is set, no frame is sent. */
   refusal: Problem | undefined;
-  /** Headers included; Infinity if the stream has no limit. */
+  /** The maximum size of a message with its headers. It is Infinity if there is no limit. */
   messageBytesMax: number;
   takesAtomicBatches: boolean;
-  /** "" if the stream has no JetStream domain, undefined while the domain is unknown. */
+  /** The JetStream domain of the stream. "" means no domain, undefined not yet known. */
   domain: string | undefined;
   sequence: number;
   ackedMonotonicMs: number;
@@ -28,15 +28,15 @@ export interface StreamState {
   wentBackMonotonicMs: number;
   reading: StreamReading | undefined;
   askMonotonicMs: number;
-  /** Requests the state of the stream immediately. The watch of the stream sets this function. */
+  /** Queries the state of the stream immediately. `StreamWatch` sets this function. */
   ask: () => void;
 }
 
-/** A leader's report on the stream. Each response creates a new object. */
+/** The state of a stream, as its leader reported it. Each response creates a new object. */
 export interface StreamReading {
-  /** A new stream of the same name has a different creation time. */
+  /** The creation time of the stream. It changes if the stream is deleted and created again. */
   readonly created: string;
-  /** The sequence of the oldest message, or the next sequence if the stream is empty. */
+  /** The sequence of the oldest message. If the stream is empty, it is the next sequence. */
   readonly firstSequence: number;
   readonly lastSequence: number;
   readonly deleted: number;
@@ -44,13 +44,19 @@ export interface StreamReading {
   readonly bytesMax: number;
 }
 
-/** A sign of lost data: a later frame got the sequence `to`, which is not above `from`. */
+/**
+ * A sign that data was lost: a frame that was sent later got the sequence `to`, which is not higher
+ * than `from`.
+ */
 export interface WentBack {
   readonly from: number;
   readonly to: number;
 }
 
-/** `cut_back`: the same stream ends earlier. `made_anew`: a new stream replaced the lost stream. */
+/**
+ * `cut_back`: the same stream has a lower last sequence than before. `made_anew`: the stream was
+ * lost, and a new stream has the same name.
+ */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
@@ -95,7 +101,10 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
 
 const probeEveryMs = 1_000;
 
-/** Starts rejecting requests to the stream. One request with lines per interval may pass. */
+/**
+ * From now on, requests to the stream are rejected. In each interval, one request with lines is
+ * accepted, to test the stream.
+ */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;

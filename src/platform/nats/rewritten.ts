@@ -1,5 +1,5 @@
-// The names that an erasure leaves in the streams. They must not change, because stored data
-// contains them.
+// The names of the headers and entries that an erasure writes to the streams. They must never
+// change, because stored data contains them.
 
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
@@ -15,9 +15,9 @@ interface Original extends MadeStream {
 
 export const rewritesHeader = "Penstock-Rewrites";
 export const rewrittenIdBegin = "rewrite/";
-/** The value is the time when the replaced message was stored, in ms since the epoch. */
+/** The time at which the replaced message was stored, in milliseconds since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
-/** The header with the durable consumers that had acknowledged the replaced message. */
+/** The header lists the durable consumers that had acknowledged the replaced message. */
 export const readByHeader = "Penstock-Read-By";
 
 export function originalText({ stream, created, sequence }: Original): string {
@@ -31,8 +31,9 @@ export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original 
 }
 
 /**
- * Undefined for a message that replaces none. A hub copies frames from leaf nodes, so a frame that
- * names a different stream is not a replacement.
+ * Returns the sequence of the message that this message replaces, or undefined if it replaces none.
+ * If a frame names a different stream, a hub has copied it from a leaf node. In that case, it
+ * replaces no message of this stream.
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
@@ -81,7 +82,10 @@ export function erasedSubjects(stream: string): string {
   return `${bucketSubjects(erasuresBucketOf(stream))}messages.${stream}.`;
 }
 
-/** Pairs of an erased sequence and the sequence of its replacement, or 0. */
+/**
+ * Pairs of the sequence of an erased message and the sequence of its replacement. The second number
+ * is 0 if there is no replacement.
+ */
 export interface ErasedEntry {
   readonly created: string;
   readonly messages: readonly number[];

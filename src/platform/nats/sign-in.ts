@@ -1,5 +1,6 @@
-// Checks once with each configured server whether it accepts this process. With several servers,
-// the NATS client hides TLS errors, and retries forever without a pause if all servers reject.
+// Checks with each configured server, once, whether it accepts this process. The NATS client cannot
+// be used for this. With several servers, it hides TLS errors. If all servers reject it, it retries
+// forever without a pause.
 
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -40,7 +41,10 @@ type SignIn =
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
-/** Returns `accepted` if any server accepts, else `refused` if any refuses. Never rejects. */
+/**
+ * Returns `accepted` if at least one server accepts the process. Otherwise, returns `refused` if at
+ * least one server rejects it. Never rejects.
+ */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   const unreadable = unreadableFile(access);
   if (unreadable !== undefined) return unreadable;
@@ -78,8 +82,8 @@ export async function connectOnce(
 }
 
 /**
- * Makes the client retry temporary refusals. Call only after the first connect, because a refused
- * first connect must fail.
+ * Makes the client retry after a temporary rejection. Call this only after the first connect,
+ * because the first connect must fail if it is rejected.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)
@@ -91,7 +95,10 @@ export const withoutJetStream: Reason = {
   fix: "start it with --jetstream, or with a `jetstream` block",
 };
 
-/** Returns undefined unless the account has no JetStream, or the user lacks a permission. */
+/**
+ * Returns the reason if the account has no JetStream, or if the user lacks a permission. Returns
+ * undefined for any other error.
+ */
 export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefined {
   const user = `the user in ${signsInBy(access)?.setting ?? "PENSTOCK_NATS_URL"}`;
   const noAccount = causesOf(error).find((one) => isApiError(one, apiCodes.notEnabledForAccount));
@@ -113,7 +120,10 @@ function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/** Number of attempts. A rejecting server may close before the client has read its reason. */
+/**
+ * Maximum number of attempts. Several are necessary, because a server that rejects may close the
+ * connection before the client has read the reason.
+ */
 const closedTriesMax = 6;
 
 async function ask(

@@ -1,5 +1,5 @@
-// Bugs of nats-server versions that lose acknowledged events. The numbers in brackets are pull
-// requests and issues of nats-io/nats-server.
+// The versions of nats-server with bugs that lose acknowledged events. The numbers in brackets are
+// pull requests and issues of nats-io/nats-server.
 
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -24,7 +24,7 @@ interface Row extends VersionFault {
   readonly isQuietOnOneNode?: true;
 }
 
-/** Versions without known bugs. One node can use 2.10.23 if its power cannot fail. */
+/** The versions without known bugs. A single node without power failures can use 2.10.23. */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
 
@@ -121,8 +121,8 @@ export function logVersionFaults(
 }
 
 /**
- * With `sync_interval: always`, older versions fsync every message of a batch (nats-server pull
- * request 8539). During replication, a reader may see a batch change (8369).
+ * Older versions fsync each message of a batch if `sync_interval` is `always` (nats-server pull
+ * request 8539). They may also show a reader a changing batch during replication (8369).
  */
 const [majorMin, minorMin] = [2, 15];
 
@@ -131,7 +131,7 @@ export function storesAtomicBatchesWell(version: string): boolean {
   return major > majorMin || (major === majorMin && minor >= minorMin);
 }
 
-/** `config` must be from the leader. */
+/** Returns whether the stream accepts atomic batches. `config` must be from the leader. */
 export function takesAtomicBatches(config: StreamConfig): boolean {
   return (
     config.allow_atomic === true && storesAtomicBatchesWell(config.metadata?.["_nats.ver"] ?? "")
@@ -146,13 +146,13 @@ interface Info {
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
-/** A typical line has 600 bytes, but it may list many addresses. */
+/** The line usually has 600 bytes. But it can be longer, because it may list many addresses. */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * Returns undefined without a cluster. The version is "" if a server does not respond. Never
- * rejects.
+ * Returns the version of each server, or undefined if there is no cluster. The version is "" if a
+ * server does not respond. Never rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,
@@ -179,7 +179,7 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
       return { family, at: several ? `${place} (${host})` : place, info };
     }),
   );
-  // A server may listen on one address family only, for example on 127.0.0.1 but not on ::1.
+  // A server may listen only on IPv4 or only on IPv6, for example on 127.0.0.1 but not on ::1.
   const answering = new Set(all.filter(({ info }) => info.version).map(({ family }) => family));
   return all
     .filter(({ family }) => answering.size === 0 || answering.has(family))

@@ -1,5 +1,5 @@
-// Exports traces and metrics over OTLP. Loaded only if an endpoint is set, because OpenTelemetry's
-// packages take time and memory.
+// Exports traces and metrics over OTLP. This file is loaded only if an endpoint is set, because the
+// packages of OpenTelemetry need time and memory.
 
 import { randomUUID } from "node:crypto";
 import { ExportResultCode } from "@opentelemetry/core";

@@ -21,7 +21,7 @@ export function readAddress(text: string): PostgresAddress {
   for (const name of parameters.keys()) {
     if (!known.includes(name))
       throw new StoreError(
-        `cannot read the database's URL: unknown parameter ${name}: use ${known.join(", ")}`,
+        `cannot read the database's URL: unknown parameter ${name}. Use ${known.join(", ")}`,
       );
   }
   const host =
@@ -50,7 +50,7 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** The error of Node's `URL` contains the password. */
+/** Does not throw the error of Node's `URL`, because its message contains the password. */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
@@ -78,7 +78,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/** As in libpq, `require` verifies the server only with a root certificate. */
+/** As in libpq, `require` verifies the server only if a root certificate is set. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

@@ -1,9 +1,10 @@
-// Sends many rows in one statement: one array literal per column, which the server expands.
+// Sends many rows in one statement. Each column is one array literal, which the server expands to
+// rows.
 
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/** The server's limit for a value is 1 GB. */
+/** The server allows at most 1 GB per value. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
@@ -35,7 +36,7 @@ export function selectSql({ name, columns }: Table): string {
   return `SELECT ${columnsSql(columns)} FROM ${name}`;
 }
 
-/** The columns in `reset` replace the stored value even if they have a merge rule. */
+/** Columns in `reset` replace the stored value, even if they have a merge rule. */
 export function upsertSql(
   { name, key, columns, types }: Table,
   source: string,

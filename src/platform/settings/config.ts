@@ -283,12 +283,12 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Shorter than the streams' duplicate window of 2 minutes, so that JetStream recognizes a
-  // repeated frame.
+  // This must be less than the duplicate window of the streams (2 minutes), so that JetStream
+  // recognizes a repeated frame.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
-    // Longer than an interruption of the store of five seconds. Shorter than the timeouts of SDKs:
-    // 8 s in posthog-ruby, 10 s in most others.
+    // The default is longer than an interruption of the store of five seconds. It is shorter than
+    // the timeouts of SDKs, which are 8 s in posthog-ruby and 10 s in most others.
     fallback: "7000",
     unit: "milliseconds",
     why: "maximum time from a complete body to its response (503 timeout); while the store is unreachable, requests of up to 256 KiB wait this long (503 unavailable)",

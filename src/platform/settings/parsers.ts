@@ -28,7 +28,7 @@ export function httpUrl(example: string): Parse<string> {
   };
 }
 
-/** Parses `key=value` pairs with percent-encoded values. Errors never show a value. */
+/** Parses `key=value` pairs with percent-encoded values. Error messages contain no values. */
 export function keyValues(value: string): Readonly<Record<string, string>> {
   const pairs = value.split(",").filter((pair) => pair.trim() !== "");
   return Object.fromEntries(
@@ -99,7 +99,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** The domain is one token of a subject: `$JS.<domain>.API`. */
+/** The domain must be a single token of a subject, because it is used in `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
@@ -107,13 +107,12 @@ export function jetStreamDomain(value: string): string {
 }
 
 export function subjectPrefix(value: string): string {
-  // The prefix must be valid in subjects and in stream names (PENSTOCK_LIVE_0).
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(value))
     throw new Error(`must match [a-z][a-z0-9_]{0,31} (got "${value}")`);
   return value;
 }
 
-/** Errors never show the value, which may contain a password. */
+/** Error messages never contain the value, because it may contain a password. */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
@@ -129,7 +128,7 @@ export function natsUrl(value: string): string {
   return value;
 }
 
-/** Errors never show the value, which may contain a password. */
+/** Error messages never contain the value, because it may contain a password. */
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;

@@ -59,7 +59,7 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/** Omits values, because they may contain a secret. */
+/** The errors do not contain values, because a value may be a secret. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
@@ -80,7 +80,7 @@ function ownNameOf(variable: string): string | undefined {
 }
 
 function isSlipOfOwnWord(word: string): boolean {
-  // The variables of OPENSTACK differ in only two letters.
+  // A variable such as OPENSTACK_X is not a typo, although only two letters differ.
   const most = word.startsWith("P") ? 2 : 1;
   return lettersApart(word, ownWord, most) <= most;
 }
@@ -115,7 +115,7 @@ function faultsBetween(config: Config): string[] {
   if (config.ackTimeoutMs > config.requestTimeoutMs)
     faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
   if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
-    // With a smaller budget, every request with the largest allowed body would get a 503.
+    // With a smaller budget, a request with the largest allowed body would always get a 503.
     faults.push(
       "PENSTOCK_INFLIGHT_BYTES_MAX: must be at least the sum of PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX",
     );
@@ -131,7 +131,10 @@ function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/** Two ports 0 are not equal: 0 stands for any free port. */
+/**
+ * Returns an error if both ports are the same. Two ports of 0 may be used together, because 0 means
+ * any free port.
+ */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
@@ -173,8 +176,8 @@ function publicPortFaults({
       "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES; otherwise any client could claim any address",
     );
   if (proxyProtocol && cert !== undefined) {
-    // A proxy sends its PROXY header before the TLS handshake. A header inside the TLS stream would
-    // come from the client.
+    // A proxy sends its PROXY header before the TLS handshake. If there were one inside of the TLS
+    // stream, it would be from the client.
     faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be combined with PENSTOCK_TLS_CERT");
   }
   return faults;

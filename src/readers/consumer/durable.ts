@@ -83,13 +83,13 @@ export async function matchDurable(
   }
   if (read.join() !== wanted.join()) {
     throw new ConsumeError(
-      `cannot use the consumer ${durable} of ${stream}: it reads ${words(read)}, but the options request ${words(wanted)}: choose another durable name`,
+      `cannot use the consumer ${durable} of ${stream}: it reads ${words(read)}, but the options request ${words(wanted)}. Choose another durable name`,
     );
   }
   const loss = lossBy(config);
   if (loss !== undefined) {
     throw new ConsumeError(
-      `cannot use the consumer ${durable} of ${stream}: ${loss}: choose another durable name, or delete the consumer to read the stream from its first message`,
+      `cannot use the consumer ${durable} of ${stream}: ${loss}. Choose another durable name, or delete the consumer to read the stream from its first message`,
     );
   }
   const ackWait = ackWaitMs * nanosPerMs;

@@ -100,7 +100,7 @@ export class SinkRecords {
           reject(
             record,
             "wrong_project",
-            `its project_id ${record.projectId} is not the project of its message`,
+            `the project_id ${record.projectId} of the event is not the project of the message`,
           );
         else visitor.record(new FrameRecord({ frame, body }, record, origin));
       },
@@ -125,13 +125,13 @@ interface FrameBytes {
 
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
-  if (lacks(Part.Uuid)) return "it has no uuid";
-  if (!isUuid(record.text(Part.Uuid))) return "its uuid is not a UUID";
-  if (lacks(Part.ProjectId)) return "it has no project_id";
-  if (record.projectId === "") return "its project_id is not an id";
-  if (Number.isNaN(record.ms(Line.Timestamp))) return "its timestamp is not a time";
-  if (lacks(Part.Event)) return "it has no event";
-  return lacks(Part.DistinctId) ? "it has no distinct_id" : undefined;
+  if (lacks(Part.Uuid)) return "the event has no uuid";
+  if (!isUuid(record.text(Part.Uuid))) return "the uuid of the event is not a UUID";
+  if (lacks(Part.ProjectId)) return "the event has no project_id";
+  if (record.projectId === "") return "the project_id of the event is not an id";
+  if (Number.isNaN(record.ms(Line.Timestamp))) return "the timestamp of the event is not a time";
+  if (lacks(Part.Event)) return "the event has no name in event";
+  return lacks(Part.DistinctId) ? "the event has no distinct_id" : undefined;
 }
 
 function originOf(record: RecordView): Origin {

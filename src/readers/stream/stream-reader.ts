@@ -63,7 +63,7 @@ const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
 const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
-const lostText = "stream replacements of erased messages are gone: their events are not read";
+const lostText = "stream has lost replacements of erased messages: the events in them are not read";
 
 class StoppedError extends Error {}
 

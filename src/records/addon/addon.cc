@@ -1,9 +1,10 @@
-// Binds the scanner's core to Node: the class, its methods and the module. Contains no JSON code.
+// Exports the core of the scanner to Node: the class, its methods and the module. It contains no
+// JSON code.
 //
 // The class: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status, scanPart(body,
 // start, end): status, scanAtOnce(body): status, scanMore(body): undefined, finish() and release().
-// The background variants of scan and scanMore return promises. Wrong arguments throw, and so does
-// any call during a background scan.
+// The background variants of scan and scanMore return promises. A method throws if an argument is
+// wrong, or if a background scan is still running.
 
 #include <node_api.h>
 
@@ -91,8 +92,9 @@ napi_value end_scan(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// glibc raises its thresholds to the size of a freed block. Without fixed thresholds, the heap
-// would then retain up to twice the memory of the bodies.
+// glibc raises its thresholds to the size of a block when the block is freed. With fixed
+// thresholds, freed blocks return to the system. Otherwise, the heap would retain up to twice the
+// memory of the bodies.
 napi_value return_large_blocks(napi_env, napi_callback_info) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
@@ -136,7 +138,8 @@ NAPI_MODULE_INIT() {
       napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) !=
           napi_ok ||
       !penstock::set_layout(env, exports) || !penstock::set_lines(env, exports) ||
-      !penstock::set_members(env, exports) || !penstock::set_texts(env, exports) || !penstock::set_inflater(env, exports)) {
+      !penstock::set_members(env, exports) || !penstock::set_texts(env, exports) ||
+      !penstock::set_inflater(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
   }

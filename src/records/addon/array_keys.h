@@ -1,4 +1,4 @@
-// Finds the API key in the items of an array, and checks that all items have the same key.
+// Finds the API key of an array of items, and checks that all items have the same key.
 
 #pragma once
 

@@ -1,6 +1,6 @@
-// Runs one call of the core in libuv's thread pool. Only `execute` runs on a pool thread, and it
-// must not use napi values. When an environment shuts down, `complete` is still called, but it can
-// no longer settle the promise.
+// Runs a call of the core on the thread pool of libuv. Only `execute` runs on a thread of the pool,
+// so it must not use napi values. When an environment shuts down, `complete` is still called, but
+// it can no longer settle the promise.
 
 #include "background.h"
 
@@ -14,7 +14,7 @@ struct Background {
   ScanStatus status = ScanStatus::kOk;
   napi_async_work work = nullptr;
   napi_deferred deferred = nullptr;
-  /** Prevents the garbage collection of the scanner, which holds the table. */
+  /** This reference prevents the garbage collection of the scanner, and with it of the table. */
   napi_ref scanner = nullptr;
   napi_ref body = nullptr;
 };
@@ -31,7 +31,8 @@ void execute(napi_env, void* data) {
   background->status = background->job.run();
 }
 
-// Node-API cannot pin an ArrayBuffer's memory, so the addresses are compared.
+// JavaScript can detach or resize an ArrayBuffer during a call, because Node-API cannot prevent it.
+// So the addresses before and after the call are compared.
 bool memory_is_in_place(napi_env env, const Background& background) {
   const Job& job = background.job;
   napi_value value = nullptr;

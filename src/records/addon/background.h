@@ -5,9 +5,10 @@
 namespace penstock {
 
 /**
- * Until the promise settles, the scanner is busy, and the scanner, its table and the body are not
- * garbage collected. The promise rejects with a TypeError if the body or the table were detached or
- * resized during the call. Throws and returns null if the work cannot be started.
+ * Until the promise settles, the scanner is busy. The scanner, its table and the body are not
+ * garbage-collected during this time. The promise rejects with a TypeError if the body or the table
+ * was detached or resized during the call. If the work cannot be started, the function throws and
+ * returns null.
  */
 napi_value start_in_background(napi_env env, const Call& call);
 

@@ -1,5 +1,5 @@
-// A growing stack of bits: whether each open container is an object or an array. `push` returns
-// false when memory runs out. Up to 64 levels need no heap memory.
+// A stack of bits that grows. Each bit states whether an open container is an object or an array.
+// `push` returns false if memory runs out. Up to 64 levels need no heap memory.
 
 #pragma once
 

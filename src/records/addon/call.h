@@ -1,4 +1,4 @@
-// Shared parts of the binding's methods: the scanner object and the checked arguments of a call.
+// The common parts of all methods: the scanner object, and checking the arguments of a call.
 
 #pragma once
 
@@ -10,7 +10,7 @@ namespace penstock {
 
 struct Binding {
   EventScanner scanner;
-  /** A strong reference: the table lives as long as the scanner. */
+  /** This is a strong reference, so that the table exists as long as the scanner. */
   napi_ref table = nullptr;
   bool busy = false;
 };
@@ -25,7 +25,7 @@ struct Body {
   size_t length;
 };
 
-/** The job of a kScanPart call is a kScan whose body is the part. */
+/** For a kScanPart call, the job is a kScan, and its body is only the part. */
 enum class Task { kScan, kScanPart, kScanAtOnce, kScanMore };
 
 struct Job {
@@ -43,15 +43,14 @@ struct Call {
   napi_value body;
 };
 
-/** Throws a TypeError in JavaScript, and returns null. */
 napi_value throw_type_error(napi_env env, const char* message);
 
 napi_property_descriptor method(const char* name, napi_callback callback);
 
-/** Reads a Uint32Array. A detached array is empty. Returns false for other values. */
+/** Reads a Uint32Array. Returns false for any other value. A detached array is read as empty. */
 bool get_words(napi_env env, napi_value value, Table& words);
 
-/** Returns false if the value is not a Uint32Array, or has no space for a row. */
+/** Returns false if the value is not a Uint32Array, or if it has no space for a row. */
 bool get_table(napi_env env, napi_value value, Table& table);
 
 bool get_body(napi_env env, napi_value value, Body& body);

@@ -1,4 +1,4 @@
-// The member names that the table recognises, and their meanings.
+// The names of members that the scanner recognises, and their meanings.
 
 #pragma once
 
@@ -16,17 +16,17 @@ enum KeyPlace : uint32_t {
 inline constexpr uint32_t kEnvelopeKeyPlaces = 2;
 inline constexpr uint32_t kEventKeyPlaces = 4;
 
-/** The meaning of `$distinct_id` in an event. Lower numbers are values of Field. */
+/** The meaning of `$distinct_id` in an event. All lower meanings are values of Field. */
 inline constexpr uint32_t kOtherDistinctId = 8;
-/** The meaning of a name is this number plus an ExtraPart. */
+/** From this number on, the meaning of a name is this number plus an ExtraPart. */
 inline constexpr uint32_t kFirstExtraName = 16;
-/** The meaning of a name is this number plus a KeyPlace. */
+/** From this number on, the meaning of a name is this number plus a KeyPlace. */
 inline constexpr uint32_t kFirstKeyName = 32;
 
-/** The meaning of `token` in the properties. Lower numbers are values of Property. */
+/** The meaning of `token` in the properties. All lower meanings are values of Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/** The meaning of `sentAt` in the envelope. Lower numbers are words of the header. */
+/** The meaning of `sentAt` in the envelope. All lower meanings are words of the header. */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
 
@@ -87,10 +87,10 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
   }
 }
 
-/** Length of "historical_migration", the longest name that is recognised even with escapes. */
+/** The length of "historical_migration", the longest name that is recognised with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/** Returns an empty key if the name is too long or is not ASCII. */
+/** Decodes the escapes of a name. Returns an empty key if it is too long or not ASCII. */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};

@@ -1,17 +1,17 @@
-// The scanner's core: one validating pass over a JSON body that records the offsets of the parts of
-// its events. table.ts documents the layout of the table.
+// The core of the scanner. It validates a JSON body in one pass, and records the offsets of the
+// parts of its events. table.ts documents the layout of the table.
 //
 // Lifetime: the scanner stores no pointer to `text`. A call overwrites the line breaks of `text`.
 //
-// Padding: none. The scanner reads no byte outside [text, text + length).
+// Padding: none. The scanner reads no byte outside of [text, text + length).
 //
 // Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words.
 // row_capacity is at least 1. Lengths are below 4 GiB.
 //
-// Threads: one thread at a time uses an EventScanner. Several scanners may run concurrently. No
-// other thread may write to the text during a call.
+// Threads: only one thread at a time may use an EventScanner. Several scanners may run
+// concurrently. No other thread may write to the text during a call.
 //
-// Memory: the index of tokens takes at most 17 MiB. The next call reuses the index.
+// Memory: the index of tokens takes at most 17 MiB. The next call uses its memory again.
 
 #pragma once
 
@@ -97,7 +97,7 @@ enum ExtraWord : uint32_t {
   kExtraWords = 17,
 };
 
-/** The span of a part is at 2 * part. Its type is at bit 4 * part of kExtraTypes. */
+/** The span of a part is at 2 * part. Its type begins at bit 4 * part of kExtraTypes. */
 #define PENSTOCK_EXTRA_PARTS(X) \
   X(PropertiesSet)              \
   X(PropertiesSetOnce)          \
@@ -116,8 +116,8 @@ enum ExtraPart : uint32_t {
 };
 
 /**
- * kPropertyTypes has the first eight types, four bits each. The other types are in the row or in
- * its extra.
+ * kPropertyTypes contains the first eight types, with four bits each. The other types are in the
+ * row itself or in its extra.
  */
 enum Property : uint32_t {
   kSurveyId = 0,
@@ -147,7 +147,7 @@ enum ItemFlag : uint32_t {
   kItemEscapedInnerKey = 32,
 };
 
-// The fuzz target makes these limits small, so that short texts exceed them.
+// The fuzz target sets low limits, so that short texts can exceed them.
 #if !defined(PENSTOCK_DEPTH_MAX)
 #define PENSTOCK_DEPTH_MAX 100
 #endif
@@ -161,7 +161,7 @@ enum ItemFlag : uint32_t {
 inline constexpr uint32_t kDepthMax = PENSTOCK_DEPTH_MAX;
 inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 
-/** Longer tokens are equal only if all their bytes are equal. */
+/** Longer tokens are not decoded. They are equal only if all their bytes are equal. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
 inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
@@ -169,8 +169,8 @@ inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
 inline constexpr size_t kNoScan = SIZE_MAX;
 
 /**
- * Call this once, before another thread scans: simdjson calls getenv, which must not run
- * concurrently with setenv.
+ * Call this once, before another thread scans, because simdjson calls getenv. getenv must not run
+ * at the same time as setenv.
  */
 void choose_processor_code() noexcept;
 
@@ -182,20 +182,24 @@ class EventScanner {
   EventScanner& operator=(const EventScanner&) = delete;
 
   /**
-   * With kOk, line breaks between tokens have become spaces. Otherwise the text is unchanged, and
-   * the header has only kErrorOffset and, if the text can be repaired, kMalformed, kNonFinite and
+   * Scans a text and fills the table. If the result is kOk, line breaks between tokens have been
+   * replaced by spaces. Otherwise, the text is unchanged, and the header contains only
+   * kErrorOffset. If the text can be repaired, the header also contains kMalformed, kNonFinite and
    * kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 
   /**
-   * Returns kUnexplained for an invalid text of more than kExplainedAtOnceBytes, because locating
-   * an error takes up to ten times as long as detecting it.
+   * Scans a text, but returns kUnexplained if it is invalid and longer than kExplainedAtOnceBytes.
+   * Finding the position of an error takes up to ten times as long as detecting it.
    */
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,
                           size_t row_capacity) noexcept;
 
-  /** The last scanned text must be unchanged. kRowCount is 0 at its end. */
+  /**
+   * Reads the next rows of the text that was scanned last. The text must not have changed. If there
+   * are no more rows, sets kRowCount to 0.
+   */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
   void finish() noexcept;

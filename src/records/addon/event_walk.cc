@@ -124,7 +124,7 @@ void walk_rest_of_items(Walk& walk, Batch& batch) noexcept {
     if (cursor != nullptr) cursor = walk.held(cursor);
     if (cursor != nullptr)
       cursor = walk_item(walk, cursor, place_of(batch, batch.row_count), nullptr, 0);
-    // The text has changed since it was scanned.
+    // The text was changed after its scan.
     if (cursor == nullptr) break;
     batch.row_count++;
     batch.resume = walk.at(cursor) == ',' ? cursor[1] : 0;

@@ -10,11 +10,31 @@ namespace {
 
 constexpr uint32_t kNoWords[kSlotWords] = {};
 
-/** FNV-1a of 32 bits over the level and the name. found-members.ts has the same function. */
+uint32_t four_bytes(const uint8_t* text) noexcept {
+  return text[0] | uint32_t{text[1]} << 8 | uint32_t{text[2]} << 16 | uint32_t{text[3]} << 24;
+}
+
+/**
+ * A hash over the level, the length, and the first, middle and last bytes of a name, because most
+ * members have no slot. found-members.ts has the same function.
+ */
 uint32_t hash_of(uint32_t level, const uint8_t* name, size_t length) noexcept {
-  uint32_t hash = (0x811C9DC5 ^ level) * 0x01000193;
-  for (size_t at = 0; at < length; at++) hash = (hash ^ name[at]) * 0x01000193;
-  return hash;
+  uint32_t hash = level * 0x9E3779B1 ^ static_cast<uint32_t>(length);
+  if (length < 4) {
+    for (size_t at = 0; at < length; at++) hash = (hash ^ name[at]) * 0x85EBCA6B;
+  } else {
+    hash = (hash ^ four_bytes(name)) * 0x85EBCA6B;
+    hash = (hash ^ four_bytes(name + length / 2 - 2)) * 0xC2B2AE35;
+    hash = (hash ^ four_bytes(name + length - 4)) * 0x27D4EB2F;
+  }
+  return hash ^ hash >> 15;
+}
+
+constexpr uint64_t repeated(uint8_t byte) noexcept { return 0x0101010101010101 * byte; }
+
+/** Returns a word that is not zero if a byte of the word is zero. */
+constexpr uint64_t zero_bytes(uint64_t word) noexcept {
+  return (word - repeated(0x01)) & ~word & repeated(0x80);
 }
 
 bool is_space(uint8_t c) noexcept { return c <= ' '; }
@@ -101,7 +121,7 @@ class Finder {
       case '"':
         if (end - start <= 2) return kEmptyString;
         return std::memchr(text_ + start, '\\', end - start) == nullptr ? kPlainString
-                                                                       : kEscapedString;
+                                                                        : kEscapedString;
       case '{': return kObject;
       case '[': return kArray;
       case 't': return kTrue;
@@ -118,15 +138,23 @@ class Finder {
 
   /** Returns the offset after the string's closing quote; `end` if there is none before it. */
   uint32_t string_end(uint32_t start, uint32_t end) const noexcept {
-    uint32_t from = start + 1;
-    while (from < end) {
-      const void* const found = std::memchr(text_ + from, '"', end - from);
-      if (found == nullptr) break;
-      const auto quote = static_cast<uint32_t>(static_cast<const uint8_t*>(found) - text_);
-      uint32_t escapes = quote;
-      while (escapes > from && text_[escapes - 1] == '\\') escapes--;
-      if ((quote - escapes) % 2 == 0) return quote + 1;
-      from = quote + 1;
+    uint32_t at = start + 1;
+    while (at < end) {
+      if (end - at >= sizeof(uint64_t)) {
+        uint64_t bytes;
+        std::memcpy(&bytes, text_ + at, sizeof bytes);
+        const uint64_t found =
+            zero_bytes(bytes ^ repeated('"')) | zero_bytes(bytes ^ repeated('\\'));
+        if (found == 0) {
+          at += sizeof bytes;
+          continue;
+        }
+      }
+      // At most eight bytes are compared until a quote, a backslash or the end.
+      while (at < end && text_[at] != '"' && text_[at] != '\\') at++;
+      if (at >= end) break;
+      if (text_[at] == '"') return at + 1;
+      at += 2;
     }
     return end;
   }

@@ -1,6 +1,7 @@
 // Finds the members of events that have one of a set of names: members of `properties`, of objects
 // directly inside `properties`, and of the event's own `$set` and `$set_once`. Independent of Node.
-// The rules of a project name these members. `../found-members.ts` documents the layout, and a test checks that both files agree.
+// The rules of a project name these members. `../found-members.ts` documents the layout, and a test
+// checks that both files agree.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
 // the table and the names are not trusted. No byte outside the text, the names, the rows and the

@@ -1,5 +1,5 @@
-// Reports a walk that reads past the last entry of the index, because the walk has no bounds
-// checks. Works only with AddressSanitizer.
+// Detects if a walk reads past the last entry of the index. This is necessary because the walk has
+// no bounds checks. It works only with AddressSanitizer.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// Inflates bodies, and reuses zlib's window and tables. Uses the zlib that Node exports to addons.
+// Decompresses bodies. It reuses zlib's window and tables for all bodies. The zlib is the one that
+// Node exports to addons.
 
 #pragma once
 
@@ -17,8 +18,9 @@ class Inflater {
   ~Inflater();
 
   /**
-   * Returns the number of bytes written to `output`. `window_bits` is as for inflateInit2. Returns
-   * -1 if the body is invalid, has trailing bytes or does not fit, or if memory runs out.
+   * Decompresses a body. Returns the number of bytes written to `output`. Returns -1 if the body is
+   * invalid, has trailing bytes or does not fit, or if memory runs out. `window_bits` has the same
+   * meaning as for inflateInit2.
    */
   ptrdiff_t inflate(const uint8_t* body, size_t length, uint8_t* output, size_t capacity,
                     int window_bits) noexcept;

@@ -1,4 +1,4 @@
-// Writes the parts of an item into the table. The last value of a repeated member counts.
+// Writes the parts of an item to the table. If a member is repeated, its last value counts.
 
 #include "item_reader.h"
 
@@ -47,7 +47,7 @@ Cursor ItemReader::other_value(uint32_t name, Cursor value) {
 }
 
 Cursor ItemReader::properties_value(Cursor cursor) {
-  // A local copy stays in registers: for the compiler, written memory may overlap this object.
+  // A local copy can stay in registers. For the compiler, a write to memory could change `walk_`.
   Walk& walk = walk_;
   uint64_t types = 0;
   uint32_t flags = 0;
@@ -89,8 +89,8 @@ void ItemReader::keep_property(uint32_t property, const Token& token) {
   }
 }
 
-// The item will be normalised and read again. Only the key and the uuid are needed before: v1
-// answers list uuids.
+// An item with an escaped name is normalised and read again later. Only the key and the uuid are
+// needed before that, because v1 answers list uuids.
 Cursor ItemReader::escaped_member(const Key& key, Cursor value) {
   uint8_t room[kEscapedNameBytesMax];
   const uint32_t name = item_name_of(unescaped(key, room));

@@ -31,7 +31,7 @@ class ItemReader {
     std::memset(row_, 0, kRowWords * sizeof *row_);
   }
 
-  /** `walk` is a parameter so that the compiler does not reload it for each member. */
+  /** `walk` is a parameter, so that the compiler does not load it again for each member. */
   PENSTOCK_INLINE Cursor member(Walk& walk, const Key& key, Cursor value) {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       note_escaped_key();
@@ -45,7 +45,10 @@ class ItemReader {
   void note_escaped_key() { flags_ |= kItemEscapedKey; }
 
   Cursor key_value(uint32_t place, Cursor value);
-  /** Returns the first non-empty key of the first `places` values of KeyPlace, or kAbsent. */
+  /**
+   * Returns the first key that is not empty among the first `places` values of KeyPlace. If there
+   * is none, returns kAbsent.
+   */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {
@@ -111,7 +114,7 @@ class ItemReader {
   TokenType other_distinct_id_type_ = kAbsent;
   uint32_t properties_flags_ = 0;
   uint64_t property_types_ = 0;
-  // A span is valid only if its type is not kAbsent.
+  // The span of a token is valid only if its type is not kAbsent.
   Token other_distinct_id_;
   Token property_distinct_ids_[2];
   Token keys_[kEventKeyPlaces];

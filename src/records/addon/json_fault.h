@@ -1,5 +1,5 @@
-// Finds the first error in a text. This check is slow, and is called only for rejected texts. Has
-// no state, and is safe on any thread.
+// Finds the first error in a text. The check is slow, and is used only for rejected texts. It has
+// no state, so any thread may call it.
 
 #pragma once
 
@@ -13,11 +13,12 @@ inline constexpr size_t kFaultOutOfMemory = SIZE_MAX - 1;
 
 size_t find_utf8_fault(const uint8_t* text, size_t length) noexcept;
 
-/** The literals that count as values. kNonFiniteToo adds `NaN` and infinities. */
+/** The literals that are valid values. kNonFiniteToo also allows `NaN` and infinities. */
 enum class Words { kOfJson, kNonFiniteToo };
 /**
- * Returns kNoFault for valid JSON, `length` if the text ends too early, and kFaultOutOfMemory if
- * memory runs out. The text must be valid UTF-8.
+ * Returns the offset of the first error, or kNoFault if the JSON is valid. If the text ends too
+ * early, returns `length`. If memory runs out, returns kFaultOutOfMemory. The text must be valid
+ * UTF-8.
  */
 size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept;
 

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-// The walk reads these bytes while they are still in the CPU's cache.
+// The size is chosen so that the walk reads these bytes while they are still in the CPU's cache.
 #if !defined(PENSTOCK_WINDOW_BYTES)
 #define PENSTOCK_WINDOW_BYTES (32 << 10)
 #endif

@@ -1,5 +1,5 @@
-// Exports the numbers that the core shares with JavaScript, which compares them with its own
-// numbers when it loads the addon.
+// Exports the numbers that the core and JavaScript must share. When JavaScript loads the addon, it
+// compares them with its own numbers.
 
 #pragma once
 

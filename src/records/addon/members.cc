@@ -26,8 +26,8 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[0], body) || !get_table(env, arguments[1], table) ||
       !get_words(env, arguments[2], place) || !get_body(env, arguments[3], names_text) ||
       !get_words(env, arguments[4], slots) || !get_words(env, arguments[5], found)) {
-    return throw_type_error(
-        env, "findMembers: expects a body, a table, rows, names, slots and a list");
+    return throw_type_error(env,
+                            "findMembers: expects a body, a table, rows, names, slots and a list");
   }
   const size_t slot_count = slots.length / kSlotWords;
   if (place.length < kPlaceWords || place.words[0] > place.length - kPlaceWords)

@@ -1,4 +1,4 @@
-// A hash table with open addressing and at least twice as many slots as names.
+// A hash table with open addressing. It has at least twice as many slots as names.
 
 #include "name_set.h"
 
@@ -16,7 +16,8 @@ struct HashKey {
   uint64_t high;
 };
 
-// For systems without a source of random bytes. The key is harder to guess than a constant.
+// Some systems have no source of random bytes. For them, this key is at least harder to guess than
+// a constant.
 HashKey guess_key() noexcept {
   static const char place = 0;
   const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();

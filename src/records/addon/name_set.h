@@ -1,5 +1,5 @@
-// The set of an object's names: a hash table with a secret random key (SipHash-1-3), so that no
-// choice of names can make it slow.
+// A set of the names of an object. It is a hash table with a secret random key (SipHash-1-3), so
+// that a client cannot choose names that make it slow.
 
 #pragma once
 
@@ -27,7 +27,10 @@ class NameSet {
   const Name* names_ = nullptr;
   bool hashes_ = false;
   size_t mask_ = 0;
-  /** A short list of numbers, or a hash table of numbers plus one, in which 0 is a free slot. */
+  /**
+   * A short list of numbers, or a hash table. A slot of the table contains a number plus one, or 0
+   * if it is free.
+   */
   Scratch<uint32_t> seen_;
 };
 

@@ -1,5 +1,5 @@
-// The first pass copies the text, and marks each member whose name is repeated later in its object
-// as dead. A second pass removes the dead members.
+// The first pass copies the text. If the name of a member is repeated later in the same object,
+// this pass marks the earlier member for removal. The second pass removes all marked members.
 
 #include "normalise.h"
 
@@ -13,8 +13,9 @@
 namespace penstock {
 namespace {
 
-// A dead member begins with kDead and the four bytes of its length. The shortest member, `"":1,`,
-// has exactly this size. No other output byte has the value kDead.
+// A member that is marked for removal begins with the byte kDead and four bytes for its length.
+// This always fits, because the shortest member, `"":1,`, has exactly this size. No other byte of
+// the output has the value kDead.
 constexpr uint8_t kDead = 1;
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -26,7 +27,7 @@ bool is_scalar_byte(uint8_t c) {
 
 bool is_surrogate(uint32_t code) { return code >= 0xD800 && code <= 0xDFFF; }
 
-// Passed by value, so that it stays in registers. `in` is null if the text is not JSON.
+// This is passed by value, so that it stays in registers. If the text is not JSON, `in` is null.
 struct At {
   const uint8_t* in;
   uint8_t* out;
@@ -184,7 +185,7 @@ class Normaliser {
 
 At Normaliser::value(At at, const uint8_t* end) noexcept {
   for (;;) {
-    // A value must follow.
+    // A value must begin here.
     at = skip_space(at, end);
     if (at.in == end) return kNoJson;
     const uint8_t c = *at.in;
@@ -251,7 +252,8 @@ bool Normaliser::drop_doubles(size_t first) noexcept {
   return true;
 }
 
-// A dead member ends where the next member begins, so it is never the last.
+// A marked member is never the last one of its object, because its name is repeated later. It ends
+// where the next member begins.
 void Normaliser::kill(const Name* names, size_t member) noexcept {
   const uint32_t length = names[member + 1].start - names[member].start;
   uint8_t* const dead = target_ + names[member].start;

@@ -1,5 +1,6 @@
-// Finds repeated names in the open objects. Probes a fixed number of slots, so a hostile choice of
-// names may make it report a new name as repeated. The caller then takes a slower exact path.
+// Finds repeated names in the objects that are open. It searches only a fixed number of slots. So a
+// client can choose names for which it reports a new name as repeated. In that case, the caller
+// uses a slower check that is always exact.
 
 #pragma once
 
@@ -43,7 +44,7 @@ class SeenNames {
     depth_--;
   }
 
-  /** Adds the name to the innermost object. Returns whether the object already has the name. */
+  /** Adds a name to the innermost open object. Returns true if the name is a repetition. */
   PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
@@ -56,7 +57,7 @@ class SeenNames {
 
  private:
   struct Slot {
-    /** The number of the object in the text, and its depth. 0 for a free slot. */
+    /** The number of the object in the text, and its depth. It is 0 if the slot is free. */
     uint32_t object;
     uint32_t start;
   };
@@ -68,7 +69,10 @@ class SeenNames {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kFirstBits = 8;
   static constexpr int kGrowthBits = 5;
-  /** log2 of the maximum number of slots: 1 MiB for tens of thousands of names. */
+  /**
+   * The base-2 logarithm of the maximum number of slots. They take 1 MiB, enough for tens of
+   * thousands of names.
+   */
   static constexpr int kBitsMax = 17;
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
@@ -106,7 +110,7 @@ class SeenNames {
     return word;
   }
 
-  // Returns the slot of the name, or the first free slot if the object does not have the name.
+  // Returns the slot of a name, or the first free slot if the object does not contain it.
   Slot* place_of(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
     const uint64_t place = first_place(text + start, length, object);
     for (uint64_t probe = 0; probe < kProbes; probe++) {
@@ -124,7 +128,7 @@ class SeenNames {
     return objects_[slot.object & (kDepths - 1)] != slot.object;
   }
 
-  // With false, the open object counts as having a repeated name.
+  // Adds slots. If it returns false, the open object counts as having a repeated name.
   bool grow(const uint8_t* text) noexcept {
     if (slot_bits_ == kBitsMax) return false;
     const int bits = std::min(slot_bits_ + kGrowthBits, kBitsMax);

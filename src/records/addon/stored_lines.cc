@@ -1,5 +1,6 @@
-// Reads records field by field, in the order in which they are written. Lines of a frame share most
-// parts, so each part is first compared with that of the previous line.
+// Reads stored records field by field, in the order in which they are written. Most parts are the
+// same in all lines of a frame. So each part is first compared with the same part of the previous
+// line.
 
 #include "stored_lines.h"
 
@@ -59,7 +60,7 @@ bool is_hex(uint8_t c) {
   return (digit <= 9) | (letter <= 5);
 }
 
-/** Checks all characters without a branch, because nearly all uuids are valid. */
+/** Checks all characters without a branch, because almost all uuids are valid. */
 bool is_uuid(const uint8_t* text) {
   constexpr size_t kHexDigits[][2] = {{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, kUuidBytes}};
   bool good = text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
@@ -110,7 +111,6 @@ class Reader {
     return true;
   }
 
-  /** The text must be valid JSON. */
   bool take_object() {
     if (left() == 0 || *here() != '{') return false;
     size_t depth = 0;

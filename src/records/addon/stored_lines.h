@@ -1,6 +1,6 @@
-// Reads stored records that are exactly as Penstock writes them (src/records/record.ts). If any
-// byte differs, the flags of the record are 0. Reads only the text and the table, even if the table
-// has wrong offsets, and is safe on any thread.
+// Reads stored records that are exactly in the form that Penstock writes (src/records/record.ts).
+// If any byte is different, the flags of the record are 0. It accesses only the text and the table,
+// even if the table contains wrong offsets. It may be called on any thread.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-/** The order is that of the words. The `Nested` parts are members of the properties. */
+/** The parts are in the order of their words. The `Nested` parts are members of the properties. */
 #define PENSTOCK_LINE_PARTS(X) \
   X(Uuid)                      \
   X(ProjectId)                 \
@@ -38,11 +38,11 @@ enum LinePart : uint32_t {
       kPartCount,
 };
 
-/** Each timestamp is a double of two words. */
+/** The words of a line. Each timestamp is a double, which takes two words. */
 enum LineWord : uint32_t {
   kLineFlags = 0,
   kLineTypes = 1,
-  /** Milliseconds since 1970, possibly negative; NaN if the record has no such time. */
+  /** Milliseconds since 1970, possibly negative. The time is NaN if the record has none. */
   kLineReceivedAt = 4,
   kLineTimestamp = 6,
   kLineTimestampSent = 8,
@@ -55,15 +55,15 @@ enum LineWord : uint32_t {
   kLineWords = kLineParts + 2 * kPartCount,
 };
 
-/** Bits of the first word. The kind is above these bits, from kLineKindShift on. */
+/** The bits of the first word. From bit kLineKindShift on, it contains the event's kind. */
 enum LineFlag : uint32_t {
-  /** If this bit is not set, no other flag is set. */
+  /** This bit is set if Penstock wrote the record. Otherwise, all flags are 0. */
   kLineWritten = 1,
-  /** The project is the same as in the previously read line. */
+  /** This bit is set if the project is the same as in the previous line. */
   kLineSameProject = 2,
   kLinePersonProfile = 4,
   kLineHasWrites = 8,
-  /** ASCII without escapes that needs no normalisation. */
+  /** This bit is set if the id is ASCII without escapes and needs no normalisation. */
   kLinePlainId = 16,
   kLineHistorical = 32,
   kLineEscapedEvent = 64,
@@ -73,7 +73,7 @@ enum LineFlag : uint32_t {
 };
 inline constexpr uint32_t kLineKindShift = 12;
 
-/** Line n begins after the end of line n - 1. */
+/** The rows of the table and the ends of the lines. A line begins after the previous line's end. */
 struct LineRows {
   const uint32_t* table;
   size_t row_capacity;
@@ -85,13 +85,13 @@ struct LineRows {
   HashWords uuid_key;
 };
 
-/** Writes kLineWords for each row that has a line. Returns the number of these rows. */
+/** Writes kLineWords words for each row that has a line. Returns the number of these rows. */
 size_t read_stored_lines(const uint8_t* text, size_t length, const LineRows& rows,
                          uint32_t* lines) noexcept;
 
 /**
- * Replaces line feeds with commas, so that the lines become the items of an array. Writes the first
- * `end_count` ends, and returns the number of lines.
+ * Replaces line feeds by commas, so that the lines become the items of an array. Writes the ends of
+ * the first `end_count` lines. Returns the number of all lines.
  */
 size_t join_lines(uint8_t* text, size_t start, size_t end, uint32_t* ends,
                   size_t end_count) noexcept;

@@ -1,5 +1,6 @@
 // The hashes that identify events and distinct ids. src/readers/effects/lines/hashes.ts computes
-// the same hashes. Databases store the hashes of distinct ids, so the function must never change.
+// the same hashes. The function must never change, because databases contain the hashes of distinct
+// ids.
 
 #pragma once
 
@@ -17,7 +18,7 @@ inline uint32_t rotate_left(uint32_t word, uint32_t bits) {
   return word << bits | word >> (32 - bits);
 }
 
-/** The finaliser of MurmurHash3. */
+/** The final step of MurmurHash3. */
 inline uint32_t spread(uint32_t hash) {
   hash = (hash ^ hash >> 16) * 0x85ebca6bu;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
@@ -84,7 +85,10 @@ inline uint32_t four_bytes(const uint8_t* four) {
   return uint32_t{four[0]} << 24 | uint32_t{four[1]} << 16 | uint32_t{four[2]} << 8 | four[3];
 }
 
-/** Returns the number of added words: four bytes per word, and the length. */
+/**
+ * Adds a text to the hash. Returns the number of words that were added: one for each four bytes,
+ * and one for the length.
+ */
 inline size_t add_text(HalfSipHash& hash, TextPart text) {
   size_t words = 1;
   size_t at = 0;
@@ -99,7 +103,7 @@ inline size_t add_text(HalfSipHash& hash, TextPart text) {
   return words;
 }
 
-/** The uuid may be in any case. Name and id are as in the line, with their quotes. */
+/** The uuid may be in any case. The event name and the id include their quotes. */
 inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart event,
                             TextPart id) {
   constexpr size_t kWordPlaces[] = {0, 4, 9, 14, 19, 24, 28, 32};

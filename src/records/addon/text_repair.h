@@ -1,6 +1,7 @@
-// Repairs a rejected text. U+FFFD replaces each malformed UTF-8 sequence, as in the WHATWG's
-// decoder. CESU-8 becomes its character. `NaN` and infinities outside of strings become `null`,
-// because Python's json module writes them.
+// Repairs a rejected text. Each malformed UTF-8 sequence is replaced by U+FFFD, as in the decoder
+// of the WHATWG. A character in CESU-8 is replaced by the same character in UTF-8. Outside of
+// strings, `NaN` and infinities are replaced by `null`. They occur because Python's json module
+// writes them.
 
 #pragma once
 
@@ -23,7 +24,7 @@ RepairCounts count_repairs(const uint8_t* text, size_t length) noexcept;
 
 size_t non_finite_length(const uint8_t* text, size_t left) noexcept;
 
-/** All members are 0 before the first step. */
+/** The progress of a repair. All members must be 0 before the first step. */
 struct RepairProgress {
   size_t read;
   size_t written;
@@ -38,8 +39,8 @@ struct Places {
 };
 
 /**
- * Reads at least up to `until`. A recorded position is the offset of the first replacement of its
- * kind after each `{`. Returns false if there is no space.
+ * Repairs the text up to `until` or a little further. For each kind of replacement, it records the
+ * offset of the first one after each `{`. Returns false if there is not enough space.
  */
 bool repair_text(const uint8_t* text, size_t length, size_t until, RepairProgress& progress,
                  uint8_t* target, size_t target_length, Places malformed,

@@ -1,6 +1,6 @@
-// The offsets of the tokens of a text, indexed by simdjson's stage 1 window by window. Does not
-// check the order of the tokens. If the tokens do not fit into the list, `more` drops the passed
-// tokens and indexes further tokens.
+// The offsets of the tokens of a text. simdjson's stage 1 finds them, one window of the text at a
+// time. The order of the tokens is not checked here. If the list is full, `more` removes the tokens
+// that were passed, and indexes more tokens.
 
 #pragma once
 
@@ -24,29 +24,39 @@ class TokenIndex {
 
   /**
    * Indexes the text until the list is full. Returns false if stage 1 rejects a part of the text,
-   * if the last token does not close the first, or if memory runs out.
+   * if the last token does not close the first one, or if memory runs out.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 
-  /** The text must be that of `begin`, unchanged and completely indexed. Allocates no memory. */
+  /**
+   * Returns the cursor at `offset`. The text must be the same as in `begin`, unchanged and
+   * completely indexed. Allocates no memory.
+   */
   Cursor seek(const uint8_t* text, uint32_t offset) noexcept;
 
   /**
-   * Drops the entries before `cursor` except one. Returns the new position of `cursor`, or null for
-   * the same reasons as `begin`. Other cursors become invalid.
+   * Removes the entries before `cursor`, except the last of them. Returns the new position of
+   * `cursor`, or null for the same reasons for which `begin` returns false. All other cursors
+   * become invalid.
    */
   Cursor more(Cursor cursor) noexcept;
 
   Cursor first() const noexcept { return entries_.get(); }
-  /** The entry after the last token. It repeats the first token of the text. */
+  /** Returns the entry after the last token. It is a copy of the first entry. */
   Cursor end() const noexcept { return first() + size_; }
-  /** The entry from which `more` must be called. Unreachable if the list has the last token. */
+  /**
+   * Returns the entry at which `more` must be called. If the list contains the last token, no walk
+   * reaches this entry.
+   */
   Cursor mark() const noexcept { return next_ == length_ ? end() + 1 : end() - kAhead; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
 
   void release() noexcept;
 
-  /** Maximum number of entries that a walk passes or reads between two checks of the mark. */
+  /**
+   * Maximum number of entries that a walk passes or reads before it compares its cursor with the
+   * mark again.
+   */
   static constexpr size_t kAhead = 16;
 
  private:

@@ -121,11 +121,13 @@ describe("doctor", () => {
     expect(clash?.fix).toContain("project rotate second");
     expect(damaged).toMatchObject({
       level: "warn",
-      found: expect.stringMatching(/unknown keys get 503.*: third \(it is not JSON\)$/),
+      found: expect.stringMatching(/unknown keys get 503.*: third \(the entry is not JSON\)$/),
     });
     expect(nobodys).toMatchObject({
       level: "warn",
-      found: expect.stringMatching(/get 401: my\.third \(its name is not a project id\)$/),
+      found: expect.stringMatching(
+        /get 401: my\.third \(the name of the entry is not a project id\)$/,
+      ),
     });
     expect(run.out).not.toContain("phc_only_they_know");
   });
@@ -157,13 +159,13 @@ describe("doctor", () => {
       .create("penstock_projects")
       .then((kv) => kv.delete("shop"));
     expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain(
-      "it has no projects",
+      "the registry has no projects",
     );
     // One added project does not mean that all lost projects are back.
     await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });
     const begun = expectOne(await doctorAt(server), "registry", "fail");
-    expect(begun.found).toContain("it has lost projects");
+    expect(begun.found).toContain("the registry has lost projects");
     expect(begun.fix).toContain("penstock project complete");
     await declareComplete(connection, { prefix: "penstock", replicas: 1 });
     expect(expectOne(await doctorAt(server), "registry", "ok").found).toBe("1 project");

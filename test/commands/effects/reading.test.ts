@@ -242,7 +242,7 @@ describe("the age of the data", () => {
 test("penstock person names the command that creates a missing database", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
-    "start `penstock effects`, which creates it",
+    "Start `penstock effects`, which creates it",
   );
 });
 

@@ -72,7 +72,7 @@ test("erase rejects invalid arguments", async () => {
   expect(await refusal({ project: "Shpo" })).toMatch(
     "erase: there is no project Shpo: did you mean shop? the projects are shop, ",
   );
-  expect(await refusal({ yes: false })).toContain("confirm with --yes");
+  expect(await refusal({ yes: false })).toContain("Confirm with --yes");
   const file = path.join(temporaryFolder(), "none.sqlite");
   expect(await refusal({ place: { kind: "sqlite", file } })).toContain("--no-effects");
   const receipt = path.join(temporaryFolder(), "receipt");

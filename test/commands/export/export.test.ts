@@ -141,7 +141,7 @@ test("export rejects invalid arguments", async () => {
   );
   const missing = path.join(temporaryFolder(), "missing");
   await expect(exported({ out: path.join(missing, "events") })).rejects.toThrow(
-    `export: the folder ${missing} does not exist: name another file`,
+    `export: the folder ${missing} does not exist. Name another file`,
   );
   await expect(exported({}, "*")).rejects.toThrow("[A-Za-z0-9_-]");
   await expect(exported({ from: "yesterday" })).rejects.toThrow('got "yesterday"');
@@ -200,7 +200,7 @@ test("export does not replace an existing file without --force", async () => {
   writeFileSync(out, "mine");
   for (const format of formats)
     await expect(exported({ out, format })).rejects.toMatchObject({
-      message: expect.stringContaining("events.ndjson exists: name another file, or"),
+      message: expect.stringContaining("events.ndjson exists. Name another file, or"),
       exitCode: 2,
     });
   expect(readFileSync(out, "utf8")).toBe("mine");
@@ -219,7 +219,7 @@ test.each(formats)(
     running.catch(() => {});
     while (readdirSync(folder).length === 0) await turn();
     writeFileSync(out, "mine");
-    await expect(running).rejects.toThrow("events exists: name another file, or");
+    await expect(running).rejects.toThrow("events exists. Name another file, or");
     expect(readFileSync(out, "utf8")).toBe("mine");
     expect(readdirSync(folder)).toEqual(["events"]);
     await exported({ out, format, force: true });

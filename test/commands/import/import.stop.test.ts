@@ -54,6 +54,6 @@ test("an import that cannot write its state sends nothing", async () => {
   const state = `${fileWith("")}-none/state`;
   const args = ["--url", url, "--key", "k", "--state", state, fileWith(linesOf(5))];
   const { error } = await runImport(args);
-  expect(String(error)).toContain("name another file with --state");
+  expect(String(error)).toContain("Name another file with --state");
   expect(requests).toBe(0);
 });

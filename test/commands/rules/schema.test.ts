@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { parseRules } from "../../../src/rules/parse.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
+import { rejectedOf } from "../../kit/rejected.ts";
 import { runCommand } from "../../kit/run-command.ts";
 
 const gateway = await gatewayForFile();
@@ -73,4 +74,39 @@ test("the rules schema commands explain what they do not find", async () => {
   expect(await fault("learn", "nobody", "--event", "none")).toContain("there is no project nobody");
   expect(await fault("learn", empty.id, "--event", "")).toContain("must have 1 to 200 characters");
   expect(await fault("learn", empty.id)).toContain("--event");
+});
+
+test("a gateway checks events against the applied schema, and counts the results", async () => {
+  const project = await gateway.project();
+  const file = path.join(temporaryFolder(), "order.yaml");
+  const schema = (mode: string) =>
+    `schemas: [{ event: order, version: 4, mode: ${mode}, properties: { required: [total] } }]\n`;
+  const apply = async (mode: string) => {
+    writeFileSync(file, schema(mode));
+    expect((await rules("apply", project.id, file)).fault).toBeUndefined();
+  };
+  const post = async () => {
+    const batch = [{ total: 1 }, { sum: 1 }].map((properties) => ({
+      ...{ event: "order", distinct_id: "u", properties },
+    }));
+    return (await gateway.post("/batch/", { api_key: project.key, batch })).json;
+  };
+  const schemas = async () => (await gateway.events(project)).map((event) => event["schema"]);
+  await apply("stamp");
+  const soon = { timeout: 10_000, interval: 100 };
+  await expect
+    .poll(async () => {
+      await post();
+      return await schemas();
+    }, soon)
+    .toContainEqual({ version: 4, ok: false, errors: ["total: is required"] });
+  expect(await schemas()).toContainEqual({ version: 4, ok: true });
+  await apply("quarantine");
+  await expect.poll(post, soon).toMatchObject({ accepted: 1, dropped: 0, filtered: 1 });
+  await expect
+    .poll(async () => (await rejectedOf(gateway, project))[0], soon)
+    .toMatchObject({ reason: "schema", rule: "order", rules: 2, detail: "total: is required" });
+  expect(await gateway.metrics()).toMatch(
+    /penstock_schema_results_total\{mode="quarantine",result="invalid"\} [1-9]/,
+  );
 });

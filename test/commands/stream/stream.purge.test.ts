@@ -10,7 +10,7 @@ test("stream purge removes the messages of one project or all", async () => {
   for (const project of ["shop", "blog", "shop", "blog", "shop"]) await publish(project);
   const dry = await stream(["purge", "live", "--project", "shop", "--dry-run"]);
   expect(dry.out).toContain("PENSTOCK_LIVE_0: 3 messages of shop before sequence 6\n");
-  expect((await stream(["purge", "live"])).fault).toContain("confirm with --yes");
+  expect((await stream(["purge", "live"])).fault).toContain("Confirm with --yes");
   expect((await stream(["purge", "live"], "no")).fault).toBe(
     "stream purge: not confirmed: nothing was changed",
   );

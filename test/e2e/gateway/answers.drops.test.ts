@@ -22,7 +22,7 @@ describe("the warning for a dropped event", () => {
       "evnt",
       { evnt: "e", distinct_id: "u" },
       "no_event",
-      /^event is absent.*; you sent "evnt": write "event"$/,
+      /event is absent.*; you sent "evnt": write "event"$/,
     ],
     ["name", { name: "e", distinct_id: "u" }, "no_event", /"name": write "event"$/],
     [
@@ -35,9 +35,9 @@ describe("the warning for a dropped event", () => {
       "no similar name",
       { distinct_id: "u", colour: "blue" },
       "no_event",
-      /^event is absent, and must be text: the event is not stored$/,
+      /^The event is not stored: event is absent, but must be text$/,
     ],
-    ["a number", { event: 5, distinct_id: "u" }, "no_event", /^event is a number, /],
+    ["a number", { event: 5, distinct_id: "u" }, "no_event", /: event is a number, /],
     [
       "distinctId",
       { event: "e", distinctId: "u" },
@@ -60,13 +60,13 @@ describe("the warning for a dropped event", () => {
       "an empty distinct_id",
       { event: "e", distinct_id: "" },
       "no_distinct_id",
-      /^distinct_id is empty: the event is not stored$/,
+      /^The event is not stored: distinct_id is empty$/,
     ],
     [
       "an empty distinct_id in properties",
       { event: "e", properties: { distinct_id: "" } },
       "no_distinct_id",
-      /^properties.distinct_id is empty/,
+      /: properties.distinct_id is empty$/,
     ],
     [
       "events instead of batch, and another name escaped",
@@ -102,36 +102,36 @@ describe("the warning for a dropped event", () => {
       '"di\\u0073tinct_id":"u"}]',
     );
     for (const body of [items, escaped]) {
-      const detail = "event is absent, and must be text: the event is not stored";
+      const detail = "The event is not stored: event is absent, but must be text";
       expect(await warningsOf(body)).toEqual([{ index: 1, code: "no_event", detail }]);
     }
   });
 
   test.each<[string, unknown, string, string]>([
-    ["null", null, "not_an_object", "The item is null, and must be an object: it is not stored"],
+    ["null", null, "not_an_object", "The item is not stored: it is null, but must be an object"],
     [
       "text",
       "evnt",
       "not_an_object",
-      "The item is a string, and must be an object: it is not stored",
+      "The item is not stored: it is a string, but must be an object",
     ],
     [
       "an array",
       [{}],
       "not_an_object",
-      "The item is an array, and must be an object: it is not stored",
+      "The item is not stored: it is an array, but must be an object",
     ],
     [
       "JSON encoded twice",
       JSON.stringify({ event: "e" }),
       "not_an_object",
-      "The item is a string that looks like JSON encoded twice, and must be an object: it is not stored",
+      "The item is not stored: it is a string that looks like JSON encoded twice, but must be an object",
     ],
     [
       "an empty object",
       {},
       "no_event",
-      "event is absent, and must be text: the event is not stored",
+      "The event is not stored: event is absent, but must be text",
     ],
   ])("states what the item is: %s", async (_, item, code, detail) => {
     const own = await gateway.project();

@@ -89,7 +89,7 @@ describe("at its start the gateway", () => {
       max_bytes: mebibyte,
     });
     await expect(ensure(settings)).rejects.toThrow(
-      `cannot use stream ${name}: it cannot guarantee that acknowledged events stay stored: ` +
+      `cannot use stream ${name}, because it cannot guarantee that acknowledged events stay stored: ` +
         "storage is memory, not file; discard is old, not new; it has a limit of 10 messages; " +
         "its maximum message size is 1000 bytes, and a full frame has 524800",
     );
@@ -97,7 +97,7 @@ describe("at its start the gateway", () => {
 
   test("fails with the setting's name if a stream is too large for the server", async () => {
     const settings = streamSettings({ streamBytesMax: 1_024 * mebibyte });
-    await expect(ensure(settings)).rejects.toThrow("lower PENSTOCK_STREAM_BYTES_MAX");
+    await expect(ensure(settings)).rejects.toThrow("Lower PENSTOCK_STREAM_BYTES_MAX");
   });
 
   test("fails with the setting's name if there are more replicas than servers", async () => {

@@ -206,7 +206,7 @@ describe("the check of the streams", () => {
         detail: expect.stringMatching(words),
       });
       expect(
-        log.filter((line) => words.test(line.replace(": its events are rejected", ""))),
+        log.filter((line) => words.test(line.replace(": the gateway rejects its events", ""))),
       ).toHaveLength(1);
     });
   });

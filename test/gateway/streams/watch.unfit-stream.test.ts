@@ -66,7 +66,9 @@ describe("a stream that may lose acknowledged events", () => {
     expect(await rig.send("live", "to a stream that forgets")).toEqual(refused);
     expect(rig.heard.framesSent).toBe(framesSent);
     expect((await rig.streams.check()).join()).toContain(fault);
-    expect(rig.log.filter((line) => line.includes("its events are rejected"))).toHaveLength(1);
+    expect(rig.log.filter((line) => line.includes("the gateway rejects its events"))).toHaveLength(
+      1,
+    );
     expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
     expect(rig.publisher.refusal()).toBeUndefined();
     expect(await rig.send("historical", "old")).toEqual(stored);
@@ -147,7 +149,7 @@ describe("a stream that may lose acknowledged events", () => {
     const faultsWith = (more: object) => brokenPromises(wanted!, { ...config, ...more }, 524_800);
     expect(faultsWith({})).toEqual([]);
     expect(faultsWith({ persist_mode: "async" })).toEqual([
-      "persist_mode is async: it acknowledges before it writes",
+      "persist_mode is async: the stream acknowledges messages before it writes them",
     ]);
     expect(faultsWith({ persist_mode: "default" })).toEqual([]);
     expect(faultsWith({ allow_msg_counter: true })).toHaveLength(1);

@@ -27,9 +27,9 @@ describe("serve with several workers", () => {
     const { port } = other.address() as { port: number };
     const gateway = await workersOn(nats, "--workers", "2");
     for (const taken of [port, gateway.port]) {
-      const advice = `set PENSTOCK_PORT (--port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${taken}\` shows it`;
+      const advice = `Set PENSTOCK_PORT (--port) to another port, or stop the process that uses it; \`ss -ltnp sport = :${taken}\` shows it`;
       expect(await failure(serve(nats, "--workers", "2", "--port", String(taken)))).toBe(
-        `penstock: cannot listen on 127.0.0.1 port ${taken}: the port is taken: ${advice}`,
+        `penstock: cannot listen on 127.0.0.1 port ${taken}: the port is taken. ${advice}`,
       );
     }
     expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);
@@ -46,7 +46,7 @@ describe("serve with several workers", () => {
       }),
     );
     expect(await failure(serve(nats, "--workers", "2"))).toContain(
-      "cannot use stream PENSTOCK_LIVE_0: it cannot guarantee",
+      "cannot use stream PENSTOCK_LIVE_0, because it cannot guarantee",
     );
   });
 

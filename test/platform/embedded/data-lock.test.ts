@@ -40,7 +40,7 @@ describe("the lock of a data folder", () => {
     const second = penstock(...own(dataDir).slice(0, -1), String(effectsPort));
     expect(await ended(second), second.said.err).toBe(1);
     expect(second.said.err).toContain(
-      `Penstock already runs on this folder, as process ${first.pid}, at ${address}: stop it first`,
+      `Penstock already runs on this folder, as process ${first.pid}, at ${address}. Stop it first`,
     );
     expect(readdirSync(path.join(dataDir, "jetstream"))).toEqual(store);
     expect(readHolder(dataDir)?.pid).toBe(first.pid);

@@ -48,7 +48,7 @@ describe("the embedded nats-server", () => {
     const dataDir = temporaryFolder();
     const options = { dataDir, binary, streamBytesTotal: 2 ** 60, host: process, log: silent };
     await expect(startEmbeddedNats(options)).rejects.toThrow(
-      /free: lower PENSTOCK_STREAM_BYTES_MAX/,
+      /free\. Lower PENSTOCK_STREAM_BYTES_MAX/,
     );
     expect(existsSync(path.join(dataDir, "jetstream"))).toBe(false);
   });

@@ -86,7 +86,7 @@ describe("the embedded nats-server", () => {
     const log = { ...silent, warn: (_: object, message: string) => void warnings.push(message) };
     const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log };
     await expect(startEmbeddedNats({ ...options, port })).rejects.toThrow(
-      `port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another`,
+      `port ${port} is taken. Set PENSTOCK_NATS_PORT (--nats-port) to another`,
     );
     const second = await startEmbeddedNats(options);
     expect(second.url).not.toBe(first.url);

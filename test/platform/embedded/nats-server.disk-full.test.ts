@@ -123,6 +123,6 @@ describe.runIf(process.platform === "linux")("a gateway on a full disk", () => {
     const dataDir = temporaryFolder();
     const full = onSmallDisk(dataDir, "size=32k", {}, "up", "--data-dir", dataDir, ...ports);
     expect(await ended(full)).toBe(1);
-    expect(full.said.err).toContain("the disk is full: free some space");
+    expect(full.said.err).toContain("the disk is full. Free some space");
   });
 });

@@ -82,11 +82,11 @@ test("rejected lines of a frame beyond 10,000 become one rejection", async () =>
   const { events, rejected } = builder.take();
   expect(events.map(({ line }) => line)).toEqual([10_001, 10_004]);
   expect(rejected.length).toBe(10_001);
-  expect(rejected.at(-2)).toMatchObject({ line: 9_999, detail: "it is not an object" });
+  expect(rejected.at(-2)).toMatchObject({ line: 9_999, detail: "the line is not an object" });
   const last = rejected.at(-1)!;
   expect(last).toMatchObject({
     ...{ line: 10_000, projectId: "shop", reason: "not_a_record" },
-    detail: "3 lines; the first: it is not an object",
+    detail: "3 lines; the first: the line is not an object",
   });
   expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);
 });
@@ -95,5 +95,5 @@ test("a single rejected line beyond 10,000 is listed separately", async () => {
   const builder = builderWith("1\n".repeat(10_001));
   await builder.addWaiting(least);
   const { rejected } = builder.take();
-  expect(rejected.at(-1)).toMatchObject({ line: 10_000, detail: "it is not an object" });
+  expect(rejected.at(-1)).toMatchObject({ line: 10_000, detail: "the line is not an object" });
 });

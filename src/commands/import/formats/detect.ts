@@ -41,10 +41,10 @@ export function detectFormat(lines: readonly string[]): Format | string {
   const known = [...found].filter((format) => format !== undefined);
   if (known.length === 1) return known[0]!;
   if (known.length > 1) {
-    return `its first lines are ${known.map(({ title }) => title).join(" and ")}: choose a format with --format`;
+    return `its first lines are ${known.map(({ title }) => title).join(" and ")}. Choose a format with --format`;
   }
   if (begin !== undefined && first === "") return notLines(begin);
-  return `its first lines are in no known format (they have ${first || "no members"}): choose a format with --format`;
+  return `its first lines are in no known format (they have ${first || "no members"}). Choose a format with --format`;
 }
 
 function objectsIn(line: string): JsonObject[] {
@@ -57,9 +57,9 @@ function objectsIn(line: string): JsonObject[] {
 
 function notLines(line: string): string {
   if (/^\s*\[/.test(line))
-    return "it is a JSON array, but each line must be an object: convert it with jq -c '.[]'";
+    return "it is a JSON array, but each line must be an object. Convert the file with jq -c '.[]'";
   if (/^\s*\{/.test(line)) {
-    return "its first lines are not complete JSON objects, but each line must be an object: convert it with jq -c ., or a response of PostHog's API with jq -c '.results[]'";
+    return "its first lines are not complete JSON objects, but each line must be an object. Convert the file with jq -c ., or a response of PostHog's API with jq -c '.results[]'";
   }
   return "its first lines are not JSON objects";
 }

@@ -114,7 +114,8 @@ export function objectIn(name: string, value: unknown, { lost }: Conversion): Js
   const found = decoded(value);
   if (isObject(found)) return found;
   const isNone = (found ?? undefined) === undefined || (Array.isArray(found) && found.length === 0);
-  if (!isNone) lost("unreadable_field", `${name} must be a JSON object: not stored`);
+  if (!isNone)
+    lost("unreadable_field", `${name} must be a JSON object, so the event is stored without it`);
   return {};
 }
 

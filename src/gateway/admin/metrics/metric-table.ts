@@ -118,6 +118,10 @@ export const metricTable = {
     "max",
     "1 while the registry is missing, or lacks projects that were read earlier.",
   ),
+  penstock_projects_without_current_rules: gauge(
+    "max",
+    "Projects whose current rules this process cannot use. It handles their events by the version before, or rejects them (503 unavailable).",
+  ),
   penstock_projects_over_share: gauge(
     "max",
     "Projects whose events are rejected because they fill their share of a stream (503 project_full).",

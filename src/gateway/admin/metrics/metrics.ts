@@ -1,5 +1,5 @@
-// The metrics of the gateway. The hot path calls one method per request or frame, which adds to
-// plain numbers. Label values never contain a project, a key or a path that a client chose.
+// The metrics of the gateway. The hot path calls one method per request or frame, and each call
+// only adds to numbers. Label values never contain a project, a key, or a path that a client chose.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type ErrorCode, errorTable, itemErrorCodes } from "../../../platform/base/errors.ts";
@@ -61,17 +61,17 @@ const outcomeOfReason = {
 } as const satisfies Record<EventReason, EventOutcome>;
 
 type EventOutcome =
-  /** The request may have got an error anyway. */
+  /** The event was stored, even if the client received an error. */
   | "stored"
   | "duplicate"
-  /** A `$performance_event`. It is not stored, and answers do not count it. */
+  /** A `$performance_event`. The gateway does not store it, and the answer does not count it. */
   | "removed"
   /** The rules of the project dropped the event or put it into quarantine. */
   | "filtered"
   | "dropped"
-  /** The answer lists the event as an error. */
+  /** The event was dropped, and the answer lists it as an error. */
   | "error"
-  /** The client may retry the request, so an event may count several times. */
+  /** If the client retries the request, the event is counted again. */
   | "refused"
   | "unknown";
 
@@ -86,7 +86,7 @@ const quarantineReasons: readonly QuarantineReason[] = [
   "schema",
 ];
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
-/** Series that exist from the first scrape. Otherwise, a rate would not show the first failure. */
+/** These series exist from the first scrape. Otherwise, `rate` would miss the first failure. */
 const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
@@ -156,13 +156,12 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // A supervisor adds up the values of its workers.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Call once per answer. `bodyBytes` is the received size. */
+  /** Call this once per answer. `bodyBytes` is the size of the body as received. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -170,12 +169,12 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Call once per request with an error, in addition to requestFinished. */
+  /** Call this once per request that gets an error, in addition to `requestFinished`. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
-  /** Call this instead of requestFinished if the client has disconnected. */
+  /** Call this instead of `requestFinished` if the client has disconnected. */
   requestAborted(phase: RequestPhase): void {
     this.#aborted.add(1, phase);
   }
@@ -212,7 +211,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Call this only for the first send of a frame. */
+  /** Call this when a frame is sent for the first time, but not when it is sent again. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -283,7 +282,7 @@ function watchEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   return {
-    /** Covers the time since the last call. The values are in seconds. */
+    /** Returns delays in seconds, measured since the previous call. */
     samples(): Sample[] {
       const samples = [
         { labels: { stat: "p50" }, value: delaySeconds(histogram.percentile(50)) },
@@ -297,7 +296,7 @@ function watchEventLoopDelay() {
   };
 }
 
-/** Subtracts the resolution, because Node records whole intervals. */
+/** Subtracts the sampling interval, because Node's values include it. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

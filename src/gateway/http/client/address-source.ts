@@ -1,5 +1,6 @@
-// Finds the client of a request. If the socket's peer is a trusted proxy, the client is the address
-// in the PROXY header or in X-Forwarded-For. Otherwise, the peer is the client.
+// Determines the client address of a request. If the connection comes from a trusted proxy, the
+// address is in the PROXY header or in X-Forwarded-For. Otherwise, it is the address of the
+// connection itself.
 
 import {
   addressOfText,
@@ -27,7 +28,7 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** Headers added by proxies that share connections among clients. No client can remove them. */
+/** Proxies that share a connection among clients add these headers. Clients cannot remove them. */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
@@ -42,12 +43,12 @@ export class AddressSource {
   readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws if the settings need `connectionId`, but it is undefined. */
+  /** Throws if the settings require `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request, but only a connection's first header is from
-    // the proxy. A client may have sent the later headers.
+    // uWS accepts a PROXY header before every request, but only the first header of a connection is
+    // from the proxy. The client may have sent the later ones.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -76,14 +77,14 @@ export class AddressSource {
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
   }
 
-  /** Call this with `app.filter` on every app. */
+  /** Call this from `app.filter` of every app. */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns "" if the address is unknown. Call this once with every request, while its head is
-   * being handled. The other methods apply to the request of the last call.
+   * Returns the client address, or "" if it is unknown. Call this exactly once for every request,
+   * while its head is being handled. The other methods refer to the request of the last call.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
@@ -94,8 +95,9 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether a proxy may have read the head. True for a connection's first request. For
-   * later requests, the headers of the first request decide.
+   * Returns whether a proxy may have read the head of the request. For the first request of a
+   * connection, this is always true. For a later request, it depends on the headers of the first
+   * one.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const { connection, wasFirst } = this.#peers;
@@ -117,8 +119,8 @@ export class AddressSource {
   }
 
   /**
-   * On a connection of one client, later requests count as requests without an Expect header if no
-   * earlier request had one. The header of a long body is always read.
+   * Returns whether the request has an Expect header. If the connection belongs to a single client
+   * and no earlier request had this header, the header is read only for long bodies.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const { connection } = this.#peers;
@@ -139,7 +141,7 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // getHeader returns only the first line. HAProxy adds its line after the client's line.
+  // `getHeader` returns only the first line, but HAProxy adds its line after the client's line.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
@@ -154,13 +156,14 @@ function throughProxies(
 
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** `cachedMax` of the longest headers would use 64 MiB. */
+/** With the longest possible headers, `cachedMax` entries would use 64 MiB. */
 const cachedTextMax = 128;
 const entryCharsMax = 128;
 
 /**
- * `text` has the lines of X-Forwarded-For, joined by commas. The client is the first untrusted
- * address from the right, because a client may have written the addresses to the left.
+ * Returns a function that finds the client address in `text`, which contains the lines of
+ * X-Forwarded-For, joined by commas. The client is the first untrusted address from the right. The
+ * addresses to its left may have been written by the client.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -203,14 +206,20 @@ function addressOfEntry(entry: string): string {
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
   readonly read: (response: Response) => string;
-  /** Called at the first request, with the address of the peer. Returns the address that counts. */
+  /**
+   * Called with the address of the connection at its first request. Returns the client address to
+   * use for the connection.
+   */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
   readonly distrusted?: (() => void) | undefined;
   readonly limits: ConnectionLimits;
   readonly opening?: NewConnections<Response> | undefined;
 }
 
-/** Reading an address from uWS takes longer than routing a request, so addresses are cached. */
+/**
+ * Caches the addresses of connections, because reading an address from uWS takes longer than
+ * routing a request.
+ */
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #connections = new Map<number, OpenConnection>();
@@ -247,7 +256,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
       return;
     }
     if (this.#connections.has(id)) {
-      // The earlier connection may have closed without a report, and must not be touched.
+      // The earlier connection may have been closed without a report, so it must not be used.
       opening?.closed(id);
       this.#distrust();
     }
@@ -257,13 +266,12 @@ export class ConnectionAddresses<Response extends NewConnection> {
       this.#connections.set(id, connection);
       this.#silent.add(id);
     }
-    // `close` calls `follow` again, for the connection that it closes.
     if (limits.opened(connection) !== undefined) response.close();
     else if (connection !== undefined)
       opening?.opened(response, { id, address: siteOf(connection.address) });
   }
 
-  /** Call this once with every request. */
+  /** Call this exactly once for every request. */
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);

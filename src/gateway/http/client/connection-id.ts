@@ -1,8 +1,8 @@
 import { loadNativeModule } from "../../../platform/base/native-module.ts";
 
 /**
- * Differs between all open connections of the process. 0 if the object belongs to no connection.
- * The numbers of closed connections are reused.
+ * Returns a number that is different for each open connection of the process. Returns 0 if the
+ * object belongs to no connection. The numbers of closed connections are reused.
  */
 export type ConnectionId = (response: object) => number;
 

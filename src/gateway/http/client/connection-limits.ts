@@ -1,6 +1,6 @@
-// Limits the open connections, in total and per address, because uWS spins on its listening socket
-// without a free descriptor. At the limit, a new connection replaces a connection of the address
-// with the most connections.
+// Limits the open connections, in total and per address, because uWS uses a full core if no file
+// descriptor is free. At the limit, a new connection replaces a connection of the address that has
+// the most.
 
 import { networkPrefixOf } from "../../../platform/base/addresses.ts";
 import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
@@ -78,7 +78,7 @@ interface Uses {
   count: number;
 }
 
-/** The connections of one IPv4 address or of one /64. */
+/** The connections of one IPv4 address or one IPv6 /64 network. */
 class Holder {
   count = 0;
   readonly connections = new Set<OpenConnection>();
@@ -118,7 +118,7 @@ class Holder {
   }
 }
 
-/** The holders of one IPv4 address or of one /48. */
+/** The holders of one IPv4 address or one IPv6 /48 network. */
 class Site {
   count = 0;
   readonly key: string;
@@ -192,8 +192,9 @@ export class ConnectionLimits {
   }
 
   /**
-   * `connection` is undefined if its address is unknown. If a limit is exceeded, closes another
-   * connection, or returns the limit: then the caller must close the new connection.
+   * Counts a new connection. `connection` is undefined if its address is unknown. If a limit is
+   * exceeded, this method either closes another connection, or returns the limit. If it returns the
+   * limit, the caller must close the new connection.
    */
   opened(connection: OpenConnection | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -215,7 +216,7 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** Call this once for each `opened`. */
+  /** Call this exactly once for each call of `opened`. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
@@ -272,9 +273,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * Returns the oldest idle connection of the largest holder, or else the connection that has
-   * waited longest for a body. Returns undefined if the newcomer's address has as many connections,
-   * because two floods would keep replacing each other.
+   * Returns the connection to close. It belongs to the address that has the most connections. The
+   * oldest idle connection is chosen, or else the one that has waited longest for a body. Returns
+   * undefined if the address of the new connection has as many connections. Otherwise, two floods
+   * would keep replacing each other's connections.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;
@@ -316,7 +318,6 @@ export class ConnectionLimits {
     for (const { connections } of [...this.#holders.values()])
       for (const connection of connections) {
         if (!connection.isIdle || connection.usedAt >= idleBefore) continue;
-        // A proxy's own settings determine how long its connections stay open.
         if (this.#options.isProxy(connection.address)) break;
         if (left-- === 0) return;
         this.#closed.idle++;

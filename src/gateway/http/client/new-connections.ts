@@ -1,7 +1,6 @@
-// Chooses the new connections that are read in one event loop iteration (a "turn"), because data of
-// a connection that was read cannot be held back. Addresses take turns. Each address alternates
-// between its oldest and its newest connection, so that a connection need not wait for a whole
-// flood.
+// Chooses the new connections that are read in one event loop iteration (a "turn"), because data
+// that uWS has read cannot be delayed. Addresses take turns. Within an address, the oldest and the
+// newest connection alternate, so that a connection need not wait until a flood has been read.
 
 export interface NewConnection {
   pause(): void;
@@ -9,11 +8,12 @@ export interface NewConnection {
   close(): unknown;
 }
 
-/** With a full kernel buffer, reading a connection takes 0.3 ms. */
+/** Reading a connection takes 0.3 ms if its kernel buffer is full. */
 export const readPerTurnMax = 16;
 /**
- * Per turn, uSockets reads at most five connections without a finished handshake, the newest first.
- * If more handshakes began, older connections would wait until a flood ends.
+ * Per turn, uSockets reads at most five connections that have no finished handshake, and it reads
+ * the newest first. If more handshakes began per turn, older connections would wait until a flood
+ * ends.
  */
 const handshakesPerTurnMax = 1;
 const handshakeMsPerTurn = 2.5;
@@ -60,7 +60,7 @@ export class NewConnections<Connection extends NewConnection> {
     return this.#paused.size;
   }
 
-  /** No other open connection may have this `id`. */
+  /** `id` must differ from the ids of all open connections. */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
     if (this.#left >= 1) {
@@ -88,7 +88,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Call this if closing connections are no longer reported. */
+  /** Resumes all connections. Call this before closed connections are no longer reported. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

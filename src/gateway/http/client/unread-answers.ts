@@ -1,22 +1,25 @@
-// Tracks the sent data that clients have not acknowledged. A request of 60 bytes for a script makes
-// the kernel buffer a hundred kilobytes, which no memory limit of the process counts. A connection
-// whose client does not read for too long is reset.
+// Tracks the sent data that clients have not acknowledged. A request of 60 bytes for a script can
+// make the kernel buffer a hundred kilobytes. No memory limit of the process includes this buffer.
+// So if a client does not read for too long, its connection is reset.
 
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
 const stillMsMax = 15_000;
-/** uWS closes the connection after this time, which must be longer than `stillMsMax`. */
+/** uWS closes the connection after this time. It must be longer than `stillMsMax`. */
 const openSeconds = 20;
 /**
- * Above this limit, connections without progress are reset first, then the largest. Below it, a
- * client may read slowly.
+ * If more bytes are unread, connections without progress are reset first, and then the connections
+ * with the most unread bytes. With fewer unread bytes, clients may read slowly.
  */
 const bytesMax = 33_554_432;
 const fullBytes = 65_536;
-/** The kernel allocates twice as much. */
+/** The kernel allocates twice this size. */
 const kernelBytesMax = 131_072;
-/** The kernel's own deadline. It applies to closed connections too. */
+/**
+ * The kernel closes a connection after this time without an acknowledgement. This also applies to
+ * connections that the gateway has closed.
+ */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {

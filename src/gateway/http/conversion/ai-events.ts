@@ -1,6 +1,6 @@
-// Converts spans to events with the names and properties of PostHog's products, which begin with
-// `$ai_`. Instrumentations have different names for the same value, and all are mapped to one
-// property.
+// Converts spans to events with the names and properties that PostHog's products use. These begin
+// with `$ai_`. Different instrumentations use different names for the same value, and all of these
+// names are mapped to one property.
 
 import { createHash } from "node:crypto";
 import {
@@ -45,7 +45,7 @@ const sessionKeys = [
   ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
 ];
 
-/** Namespaces of derived ids (RFC 9562, section 5.5). The first is also PostHog's. */
+/** The namespaces of derived ids (RFC 9562, section 5.5). PostHog uses the first one too. */
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 
@@ -591,7 +591,6 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/** An `$ai_span` is or contains a tool call, so its input and output are states. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -624,7 +623,7 @@ function parsed(value: unknown): unknown {
   }
 }
 
-/** Collects `prefix.0.name`, `prefix.1.name` and so on into one object per index. */
+/** Collects the properties `prefix.0.name`, `prefix.1.name` etc. into one object per index. */
 function indexed(properties: Attributes, keys: readonly string[], prefix: string): Attributes[] {
   const entries = new Map<number, Attributes>();
   for (const key of keys) {

@@ -1,6 +1,6 @@
-// Converts one event of a language model, sent as multipart/form-data. A large property that does
-// not fit is not stored, and the answer lists it. The texts are joined unparsed, because parsed
-// numbers lose digits.
+// Converts one event of a language model, sent as multipart/form-data. If a large property does not
+// fit, it is not stored, and the answer lists it. The texts are joined without parsing them,
+// because parsed numbers can lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
@@ -176,7 +176,7 @@ function contentOf(content: Buffer, contentType: string): string {
 
 interface ObjectText {
   readonly text: string;
-  /** Parsed, so that numbers may have lost digits. */
+  /** The parsed value. Its numbers may have lost digits. */
   readonly value: Record<string, unknown>;
 }
 
@@ -193,12 +193,10 @@ function objectIn({ name, bytes }: Part): ObjectText {
   throw new PartError(`The part ${name} must be a JSON object`);
 }
 
-/** PHP encodes an empty object as a list. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Accepts NaN and Infinity, which the intake replaces by null. */
 function parsed(text: string): unknown {
   return parsedRepaired(text, JSON.parse);
 }
@@ -221,14 +219,12 @@ function around(object: string, member: string): readonly [string, string, strin
   ];
 }
 
-/** `members` override members of the object with the same names. */
 function withMembers(object: string, members: readonly string[]): string {
   if (members.length === 0) return object;
   const own = object.slice(1, -1).trim();
   return `{${[...(own === "" ? [] : [own]), ...members].join()}}`;
 }
 
-/** Splits multipart/form-data (RFC 2046, section 5.1, and RFC 7578). */
 function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const [, inQuotes, plain] =
     /^multipart\/form-data\s*;.*\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType) ??
@@ -239,7 +235,6 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
   const parts: Part[] = [];
   const names = new Set<string>();
-  // No line break precedes a delimiter at the start of the body.
   let at = body.indexOf(delimiter.subarray(2));
   if (at < 0) throw new PartError("The body does not have the boundary of its Content-Type");
   at += delimiter.length - 2;

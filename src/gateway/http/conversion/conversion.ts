@@ -1,5 +1,5 @@
 // The interface for paths whose bodies must be converted to events. A conversion turns a body into
-// a batch, and writes the answer in its own form.
+// a batch of events, and turns the result into an answer.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -20,7 +20,7 @@ export interface Conversion {
   readonly takesEmpty: boolean;
   /** The gateway rejects a longer body without reading it. */
   readonly bytesMax: number;
-  /** Data that `convert` passes to `answer`. Must be transferable from another thread. */
+  /** Data that `convert` passes on to `answer`. It must be possible to send it between threads. */
   notes: unknown;
   convert(body: Buffer): Batch | Problem;
   answer(report: IntakeReport): FixedAnswer | Problem;

@@ -1,5 +1,5 @@
-// Converts bodies in a thread, because a conversion can take 0.1 s for 800 bytes. Projects take
-// turns. If a body takes too long or too much memory, it is rejected and its thread is terminated.
+// Converts bodies in a separate thread, because converting 800 bytes can take 0.1 s. Projects take
+// turns. If a body takes too much time or memory, it is rejected and its thread is terminated.
 
 import { Buffer } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { AiMultipart } from "./ai-multipart.ts";
 import { batchOf, type Conversion, type ConversionHead, missingKey } from "./conversion.ts";
 import { OtlpTraces } from "./otlp-traces.ts";
 
-/** 4 MiB or 1,000 spans usually take 0.1 to 0.3 s. */
+/** A body of 4 MiB or 1,000 spans usually takes 0.1 to 0.3 s. */
 const conversionCpuMsMax = 1_000;
 const threadIdleMs = 30_000;
 
@@ -82,7 +82,10 @@ export class Converter {
     });
   }
 
-  /** Must be called even if the client has left, to end the request. */
+  /**
+   * Passes the result on. Must be called even if the client has disconnected, because it also ends
+   * the request.
+   */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {
@@ -152,7 +155,10 @@ export class ConversionThread {
     return this.#worker !== undefined;
   }
 
-  /** Converts one body, which must not change. Calls must not overlap. */
+  /**
+   * Converts one body, which must not change during the call. The next call may begin only after
+   * the previous one has ended.
+   */
   async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
     const body = new Uint8Array(bytes.length);
     for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
@@ -186,7 +192,7 @@ export class ConversionThread {
 
   #start(): Worker {
     const worker = new Worker(this.#options.file ?? threadFile, {
-      // Node warns that it strips types from a source file.
+      // This disables Node's warning about TypeScript source files.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: "conversion",
       resourceLimits,
@@ -214,7 +220,10 @@ export class ConversionThread {
     return worker;
   }
 
-  /** Measures CPU time, because a wall clock would also count other processes. */
+  /**
+   * Terminates a thread that uses too much CPU time. It does not use elapsed time, because that
+   * also depends on other processes.
+   */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
     let before: NodeJS.CpuUsage | undefined;

@@ -1,11 +1,11 @@
-// Reads a JSON text byte by byte and parses single values, so that a malformed value affects no
-// other value.
+// Reads a JSON text byte by byte, but parses each value separately. So a malformed value does not
+// affect other values.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 
-/** Each value must be read by exactly one call of a method. */
+/** The caller must read each value with exactly one call of a method. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
@@ -14,7 +14,10 @@ export class JsonCursor {
     this.#bytes = bytes;
   }
 
-  /** Yields an object's names in lowerCamelCase. Each value must be read before the next name. */
+  /**
+   * Yields the names of an object's members in lowerCamelCase. The caller must read each value
+   * before it requests the next name.
+   */
   *members(): Generator<string, void> {
     this.#take(Ascii.OpenBrace, "an object");
     if (this.#takeIf(Ascii.CloseBrace)) return;
@@ -27,7 +30,7 @@ export class JsonCursor {
     this.#take(Ascii.CloseBrace, "a comma or the end of an object");
   }
 
-  /** Each item must be read before the next item. */
+  /** Yields once per item. The caller must read each item before it requests the next one. */
   *items(): Generator<undefined, void> {
     this.#take(Ascii.OpenBracket, "an array");
     if (this.#takeIf(Ascii.CloseBracket)) return;
@@ -41,23 +44,22 @@ export class JsonCursor {
   }
 
   /**
-   * Throws a RejectedSpanError if the value is too large, and a MalformedOtlpError if it is not
-   * JSON.
+   * Parses the next value. Throws a RejectedSpanError if it is too large, and a MalformedOtlpError
+   * if it is not JSON.
    */
   value(): unknown {
     const text = this.text();
     if (text.length > spanBytesMax)
-      throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
+      throw new RejectedSpanError(`a value has more than ${spanBytesMax} bytes`);
     try {
       return parsedRepaired(textIn(text), exactlyParsed);
     } catch (error) {
-      if (error instanceof RangeError)
-        throw new RejectedSpanError("its values are nested too deeply");
+      if (error instanceof RangeError) throw new RejectedSpanError("values are nested too deeply");
       throw this.#malformed((error as Error).message);
     }
   }
 
-  /** Does not find mismatched brackets, which only parsing finds. */
+  /** Returns the text of the next value. Only the parser detects mismatched brackets. */
   text(): Buffer {
     const first = this.#peek();
     const bytes = this.#bytes;
@@ -113,7 +115,10 @@ export function camelCased(name: string): string {
 
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
-/** A pair of encoded surrogates becomes the character that it represents. */
+/**
+ * Decodes UTF-8. If each half of a surrogate pair is encoded separately, the pair becomes the
+ * character that it represents.
+ */
 export function textIn(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString();
   const joined = bytes.toString("latin1").replace(surrogatePairs, (pair) => {
@@ -124,7 +129,10 @@ export function textIn(bytes: Buffer): string {
   return Buffer.from(joined, "latin1").toString();
 }
 
-/** If necessary, replaces NaN and Infinity by `null`, as the intake does. */
+/**
+ * Parses a text. If it is not JSON, replaces NaN and Infinity by `null`, as the intake does, and
+ * parses it again.
+ */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);

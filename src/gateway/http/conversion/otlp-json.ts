@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. Names may be as in OTLP
-// (`traceId`) or as in protobuf (`trace_id`).
+// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. It accepts the names of
+// OTLP (`traceId`) and the names of protobuf (`trace_id`).
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -17,7 +17,7 @@ import {
   spansMax,
 } from "./otlp.ts";
 
-/** Throws a MalformedOtlpError. */
+/** Yields the spans. Throws a MalformedOtlpError if the request is malformed. */
 export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   const cursor = new JsonCursor(body);
   for (const name of cursor.members()) {
@@ -43,7 +43,7 @@ function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   for (const name of membersAt(cursor)) {
     if (name === "resource") {
       const read = orRejected(() => attributesOf(cursor.value()));
-      if ("rejected" in read) rejected = `its resource: ${read.rejected}`;
+      if ("rejected" in read) rejected = `the resource of the span is invalid: ${read.rejected}`;
       else resource = read.value;
     } else if (name === "scopeSpans" || name === "instrumentationLibrarySpans") {
       for (const read of spansOfItems(cursor, name, () => spansOfScope(cursor))) {
@@ -96,7 +96,7 @@ function textOf(value: unknown): string {
 }
 
 function spanOf(span: unknown): OtlpSpan {
-  if (!isObject(span)) throw new RejectedSpanError("it is not an object");
+  if (!isObject(span)) throw new RejectedSpanError("the span is not an object");
   const attributes = attributesOf(span);
   const status = memberOf(span, "status");
   const code = memberOf(status, "code");
@@ -162,7 +162,6 @@ function anyValue(value: unknown, depth: number): unknown {
       case "intValue":
         return integerFrom(content);
       case "doubleValue":
-        // Clients send numbers that JSON does not have, such as NaN, as text.
         return typeof content === "number" ? content : Number(textOf(content));
       case "bytesValue":
         return Buffer.from(textOf(content), "base64").toString("hex");

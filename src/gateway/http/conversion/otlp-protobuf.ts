@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. Unlike protobuf
-// libraries, this reader continues after a malformed span. The field numbers are from
+// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. After a malformed
+// span it continues with the next one, which protobuf libraries do not. The field numbers are from
 // OpenTelemetry's trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
@@ -68,7 +68,9 @@ class Message {
     return new Message(this.#bytes, this.#at, this.#end);
   }
 
-  /** The caller must then read the field's value. */
+  /**
+   * Advances to the next known field. If it returns true, the caller must read the field's value.
+   */
   next(known: Fields): boolean {
     while (this.#at !== this.#end) {
       const wireType = this.#key();
@@ -177,7 +179,7 @@ class Message {
   }
 }
 
-/** Throws a MalformedOtlpError. */
+/** Yields the spans. Throws a MalformedOtlpError if the request is malformed. */
 export function* protobufSpans(body: Buffer): Generator<ReadSpan, void> {
   const request = new Message(body);
   while (request.next(requestFields)) yield* spansOfResource(request.message());
@@ -189,7 +191,7 @@ function* spansOfResource(message: Message): Generator<ReadSpan, void> {
     resourceSpansFields,
     resourceOf,
   );
-  const rejected = problem === "" ? "" : `its resource: ${problem}`;
+  const rejected = problem === "" ? "" : `the resource of the span is invalid: ${problem}`;
   yield* spansOfField(message, resourceSpansFields, (scope) =>
     spansOfScope(scope, resource, rejected),
   );
@@ -241,7 +243,7 @@ function* spansOfField(
 
 function resourceOf(message: Message): Attributes {
   if (message.length > spanBytesMax)
-    throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
+    throw new RejectedSpanError(`the resource has more than ${spanBytesMax} bytes`);
   const attributes = noAttributes();
   while (message.next(resourceFields)) readKeyValue(message.message(), attributes, 0);
   return attributes;
@@ -255,7 +257,7 @@ function scopeVersionOf(message: Message): string {
 
 function spanOf(message: Message): OtlpSpan {
   if (message.length > spanBytesMax)
-    throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
+    throw new RejectedSpanError(`the span has more than ${spanBytesMax} bytes`);
   const attributes = noAttributes();
   const valueless: string[] = [];
   const events: SpanEvent[] = [];

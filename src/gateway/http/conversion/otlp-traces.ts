@@ -1,5 +1,5 @@
-// Extracts the spans of language models from an OTLP request over HTTP. Answers like a collector:
-// the partial success reports spans that are not stored.
+// Converts the spans of language models in an OTLP request over HTTP. The answer is the same as a
+// collector's: if some spans are not stored, it reports a partial success.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -42,7 +42,7 @@ export class OtlpTraces implements Conversion {
     this.head = head;
   }
 
-  /** A protobuf message without any set field has no bytes. */
+  /** An empty body is a valid protobuf message without fields. */
   get takesEmpty(): boolean {
     return this.#isProtobuf;
   }
@@ -85,7 +85,6 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /** The request id is a hash of the body, equal for every retry. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -111,10 +110,11 @@ export class OtlpTraces implements Conversion {
         }
         const hasRoom = resourceBytes <= bytesLeft;
         const text = hasRoom ? textOf({ ...read, resource, requestId, index }) : "";
-        // Processing a long resource takes time, so its bytes count even if the event is short.
+        // The bytes of the resource count even if the event is short, because a long resource takes
+        // time to process.
         bytesLeft = hasRoom ? bytesLeft - Math.max(resourceBytes, Buffer.byteLength(text)) : -1;
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
-        else if (text === "") this.#reject("its values are nested too deeply");
+        else if (text === "") this.#reject("the values of the span are nested too deeply");
         else events.push(text);
       }
     }
@@ -123,7 +123,7 @@ export class OtlpTraces implements Conversion {
 
   #countOther({ valueless }: OtlpSpan): void {
     if (valueless.some(isAiKey))
-      this.#reject("its attributes of a language model have no readable value");
+      this.#reject("the language-model attributes of the span have no readable value");
     else this.notes.others++;
   }
 
@@ -138,12 +138,11 @@ export class OtlpTraces implements Conversion {
   }
 }
 
-/** Returns "" if the values are nested too deeply for the stack. */
 function textOf(parts: SpanParts): string {
   try {
     return JSON.stringify(aiEventOf(parts));
   } catch (error) {
-    // The text of an attribute may contain JSON of any depth.
+    // The text of an attribute may contain JSON that is nested to any depth.
     if (!(error instanceof RangeError)) throw error;
     return "";
   }

@@ -1,6 +1,6 @@
-// The parts of an OTLP trace request that become events, in both encodings.
+// The parts of an OTLP trace request that become events. They are the same for JSON and protobuf.
 
-/** The object has no prototype, because a key may have any name. */
+/** The object has no prototype, because an attribute may have any name, such as `__proto__`. */
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
@@ -8,7 +8,7 @@ export interface OtlpSpan {
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** Nanoseconds since the epoch; 0 if absent. */
+  /** Nanoseconds since the epoch. It is 0 if the span has no start. */
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;
@@ -28,10 +28,10 @@ export type ReadSpan =
   | { readonly rejected: string };
 
 export const spansMax = 1_000;
-/** With the levels around a value, an event may have 100 levels. */
+/** An event may have 100 levels. This leaves 10 levels for the objects that contain the value. */
 const valueDepthMax = 90;
 export const spanBytesMax = 1_048_576;
-/** The message states the reason and the offset. */
+/** The message contains the reason and the offset. */
 export class MalformedOtlpError extends Error {}
 export class RejectedSpanError extends Error {}
 
@@ -49,7 +49,7 @@ export function orRejected<T>(
 
 export function checkDepth(depth: number): void {
   if (depth > valueDepthMax)
-    throw new RejectedSpanError(`its values are nested more than ${valueDepthMax} deep`);
+    throw new RejectedSpanError(`values are nested more than ${valueDepthMax} levels deep`);
 }
 
 export function noAttributes(): Attributes {
@@ -65,7 +65,7 @@ export function integerOf(value: number | bigint): number | string {
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/** An integer that a double cannot represent becomes a string of its digits. */
+/** Parses JSON. An integer that a double cannot represent becomes a string of its digits. */
 export function exactlyParsed(text: string): unknown {
   const value = JSON.parse(text);
   if (!/\d{16}/.test(text)) return value;

@@ -1,5 +1,5 @@
-// The pages of the public port: the front page, and the page of errors to which the `type` of a
-// problem links. They reveal nothing about this installation.
+// The pages of the public port: the front page, and the page of errors, to which the `type` of a
+// problem links. The pages contain no information about this installation.
 
 import { createHash } from "node:crypto";
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";

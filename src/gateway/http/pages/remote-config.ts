@@ -1,5 +1,5 @@
-// Reports the available features to SDKs at their start: capture and autocapture. The answer does
-// not depend on the key, so it does not reveal whether a key exists.
+// Reports to starting SDKs which features are available: capture and autocapture. The answer is the
+// same for every key, so it does not reveal whether a key exists.
 
 import { randomUUID } from "node:crypto";
 
@@ -26,14 +26,14 @@ const config = {
 };
 
 const configTail = `${JSON.stringify(config).slice(1)}\n`;
-/** SDKs from before 2023 would not autocapture otherwise. */
+/** SDKs from before 2023 use autocapture only if this member is present. */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
 export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
 
-/** No `key` can end the script's string or element. */
+/** The quoting ensures that no `key` can end the string or the script element. */
 export function configScript(key: string): string {
   const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
   return `(function(){var all=window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};all[${quoted}]={config:{"token":${quoted},${configTail.trimEnd()},siteApps:[]}})();\n`;

@@ -1,5 +1,5 @@
-// Serves the scripts of the npm package posthog-js. Reads all scripts at start, so that requests
-// never name a file.
+// Serves the scripts of the npm package posthog-js. All scripts are read at start, so a request can
+// never read any other file.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -33,8 +33,8 @@ const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * If `folder` is undefined, reads the nearest package. Returns undefined without a package, or for
- * `off`.
+ * If `folder` is undefined, uses the nearest installed package. Returns undefined if there is no
+ * package, or if `folder` is `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -95,7 +95,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   };
 }
 
-/** Ignores `W/`, which a compressing proxy adds. */
+/** Compares ETags. The prefix `W/` is ignored, because a proxy that compresses answers adds it. */
 function isNamedIn(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === "") return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
@@ -116,7 +116,7 @@ function nearestPackage(): string | undefined {
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
   // An installed version has precedence over the copy in the npm package. The copy is outside of
-  // node_modules, where npm would remove it.
+  // node_modules, because npm would remove it there.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }

@@ -1,5 +1,5 @@
-// Adds session, window, options and SDK to the `properties` of a v1 event, where PostHog stores
-// them. The client's own members come later and override them.
+// Adds the session, window, options and SDK to the `properties` of a v1 event, because PostHog
+// stores them there. If the client sends a member of the same name, the client's value counts.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -27,7 +27,10 @@ const switches = [
 
 export type Ignored = Pick<Verdict, "replaced">;
 
-/** Returns "" if there is nothing to add. Every event of the request gets the members in `lib`. */
+/**
+ * Returns the members to add, or "" if there are none. The members in `lib` are added to every
+ * event of the request.
+ */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);
   if ((types & parts) === 0) return lib;

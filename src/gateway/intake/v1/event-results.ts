@@ -1,6 +1,6 @@
-// The outcome of each event of a v1 request, and the answer that lists the outcomes by uuid. A
-// batch may have half a million events, so an outcome takes a few bytes of typed arrays and no
-// object.
+// Stores the outcome of each event of a v1 request, and writes the answer, which lists the outcomes
+// by uuid. A batch may have half a million events. So each outcome takes only a few bytes of typed
+// arrays.
 
 import { Buffer } from "node:buffer";
 import {
@@ -27,7 +27,7 @@ const State = {
   Placed: 2,
   Stored: 3,
   Refused: 4,
-  /** The answer lists another event with the same uuid instead. */
+  /** The answer does not list this event, because it lists another event with the same uuid. */
   Unnamed: 5,
 } as const;
 type State = (typeof State)[keyof typeof State];
@@ -50,7 +50,10 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /** The index in `detailCodes` of a dropped or refused event. For others, the warning bits. */
+  /**
+   * For a dropped or refused event, the index of its error in `detailCodes`. For other events, the
+   * bits of their warnings.
+   */
   readonly #details: Uint32Array;
   #hints: Map<number, string> | undefined = undefined;
 
@@ -117,7 +120,7 @@ export class EventResults {
     return this.#answerInTurns(v1, writer);
   }
 
-  /** Several events may have the nil or the max UUID. The answer lists one of each. */
+  /** Several events may have the nil or the max UUID. The answer lists only one event for each. */
   #nameBlanksOnce(): void {
     const states = this.#states;
     const rank = (index: number): number =>
@@ -261,7 +264,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, explanation.hint);
   }
 
-  /** A removed event needs a result, because the client retries unlisted events. */
+  /** A removed event must have a result, because the client retries events without one. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
@@ -282,7 +285,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /** If only a part is stored, the retry reports the other warnings. */
+  /** If only a part of the request is stored, the other warnings are counted at the retry. */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

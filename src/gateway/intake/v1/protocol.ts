@@ -1,5 +1,5 @@
-// The newer protocol (v1). The key is in a header. The answer reports the outcome of each event by
-// its uuid, and the client retries only the events that were not stored.
+// The newer protocol (v1). The key is in a header. The answer contains the outcome of each event by
+// its uuid, and the client retries only events that were not stored.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -86,14 +86,14 @@ export class V1Protocol implements Protocol {
 interface V1Head {
   readonly requestId: string;
   readonly clientClockMs: number;
-  /** The SDK as `"$lib":"…","$lib_version":"…"`; "" if the SDK is unknown. */
+  /** The SDK's name and version as `"$lib":"…","$lib_version":"…"`, or "" if it is unknown. */
   readonly lib: string;
 }
 
-/** As in PostHog. The header is stored with each event. */
+/** The same limit as in PostHog. It exists because the header is stored with each event. */
 const sdkInfoCharactersMax = 200;
 
-/** Rejects a malformed header, but ignores a malformed SDK header. */
+/** Rejects a request with a malformed header. A malformed SDK header is ignored. */
 export function readV1Head({
   requestId,
   attempt,

@@ -1,4 +1,5 @@
-// Writes the events of a v1 request to its own frames, so that the outcome of each event is known.
+// Writes the events of a v1 request to frames that contain no other events. So the outcome of each
+// event is known.
 
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
@@ -19,13 +20,13 @@ interface ResultFramesOptions {
   readonly results: EventResults;
 }
 
-/** From this share on, a frame counts as full, so that the event that fills it usually fits. */
+/** A frame that is filled to this share counts as full. So the last event usually fits into it. */
 const fullShare = 3 / 4;
 const overheadBytes = 256;
 
 /**
- * A client may retry the events of some frames only. So only the events in a frame decide where it
- * ends, by the bytes that the client sent.
+ * A client may retry only the events of some frames. So the end of a frame must depend only on the
+ * events in it, and is determined by the number of bytes that the client sent.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -34,8 +35,8 @@ export class ResultFrames extends OwnFrames {
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * Whether a frame with the same id must be a retry. If an event has no uuid and the request has
-   * no id, the frame may contain equal events of another client.
+   * This flag is true if an earlier frame with the same id can only be an earlier attempt. If an
+   * event has no uuid and the request has no id, an equal frame may also be from another client.
    */
   #isNamed = true;
   #bytesFilled = 0;
@@ -136,14 +137,14 @@ class ResultWaiter implements FrameWaiter {
     bytes: number,
     messageBytes: number,
   ): void {
-    // Called first, because the next call may send the answer, which contains the results.
+    // The results must be set first, because the next call may send the answer with them.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
   }
 }
 
 const collectedBytesMax = 16_384;
-/** JSON never contains this byte, so different lists have different bytes. */
+/** This byte separates items. It never occurs in JSON, so different lists have different hashes. */
 const END = 0;
 
 class ItemsHash {

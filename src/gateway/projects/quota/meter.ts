@@ -1,5 +1,5 @@
-// One project's meter in this process: token buckets that enforce the project's quota, and counts
-// for its usage record.
+// The meter of one project in this process. It enforces the quota with token buckets, and counts
+// usage for the usage record.
 
 import { expansionBytesAMinute } from "../../../platform/base/errors.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
@@ -24,7 +24,9 @@ export const noCounts: Counts = {
   rateLimitedBytes: 0,
 };
 
-/** As much as an SDK sends in one request, so that a low quota locks no client out. */
+/**
+ * An SDK can send this much in one request, so even a low quota accepts every client's requests.
+ */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
@@ -34,7 +36,10 @@ interface Rate {
   readonly debtMax: number;
 }
 
-/** A project with a longer wait is far over its quota. Its bodies are rejected without a scan. */
+/**
+ * If a project must wait longer than this, it is far over its quota. Its bodies are then rejected
+ * without a scan.
+ */
 const farOverMs = 100;
 
 const expansionRate: Rate = {
@@ -44,8 +49,8 @@ const expansionRate: Rate = {
 };
 
 /**
- * While there is a token, a request may take more tokens than there are. The debt is limited, so
- * that one request cannot lock a project out for hours.
+ * A request may take more tokens than there are, if there is at least one. The resulting debt is
+ * limited, so that one request cannot block a project for hours.
  */
 class TokenBucket {
   #rate: Rate;
@@ -58,7 +63,10 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Tokens and debt stay, so that the change grants no second burst. */
+  /**
+   * The tokens and the debt do not change, so that a change of the rate does not allow a second
+   * burst.
+   */
   change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#rate = rate;
@@ -77,7 +85,10 @@ class TokenBucket {
     return this.#level <= 0;
   }
 
-  /** Returns the milliseconds until `tokens` can be taken within the allowed debt; 0 means now. */
+  /**
+   * Returns the number of milliseconds until `tokens` can be taken without exceeding the allowed
+   * debt. 0 means that they can be taken now.
+   */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
     const due = Math.max(0, tokens - this.#rate.debtMax);
@@ -86,7 +97,6 @@ class TokenBucket {
       : Math.max(1, ((due - this.#level) / this.#rate.perSecond) * 1_000);
   }
 
-  /** `waitMs` must have returned 0 for the tokens. */
   take(tokens: number): number {
     this.#level -= tokens;
     return tokens;
@@ -106,7 +116,10 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
-  /** An earlier meter of the project may have been evicted. */
+  /**
+   * The number of this meter. It is 0 for the first meter of the project, and higher if earlier
+   * meters were evicted.
+   */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
@@ -306,11 +319,11 @@ function eventTokens(events: number): number {
 }
 
 /**
- * A flood is admitted in portions of this duration. Otherwise, each request would be a frame with
- * an fsync.
+ * The requests of a flood are admitted in groups, with one group per interval of this length.
+ * Otherwise, each request would need its own frame and fsync.
  */
 export const portionMs = 25;
-/** Number of rejections within a portion that count as a flood: about 300 per second. */
+/** This number of rejections in an interval, about 300 per second, counts as a flood. */
 export const refusalsOfFlood = 8;
 
 class Portions {

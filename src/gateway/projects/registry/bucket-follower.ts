@@ -1,5 +1,6 @@
-// Follows the registry's bucket by polling: reads the whole bucket, and then each new entry. A
-// bucket that lost entries, was recreated or may have been restored is read again from the start.
+// Follows the bucket of the registry by polling. It reads the whole bucket once, and then each new
+// entry. If the bucket has lost entries, was recreated or may have been restored, the whole bucket
+// is read again.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -60,7 +61,6 @@ export class BucketFollower {
     void this.#noteDisconnects();
   }
 
-  /** Whether the last query was answered, and all entries up to its answer have been read. */
   get isConfirmed(): boolean {
     const askedMs = this.#askedMonotonicMs;
     const isLate = askedMs !== undefined && performance.now() - askedMs > unansweredMsMax;
@@ -85,7 +85,7 @@ export class BucketFollower {
         if (this.#closing.signal.aborted) return;
         const reason = (error as Error).message;
         if (isConnected(connection))
-          warning.warn({ reason }, "project registry: it cannot be read, trying again");
+          warning.warn({ reason }, "project registry cannot be read: the gateway retries");
       },
     });
   }
@@ -106,7 +106,8 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || !this.#options.knowsProjects();
-    // Called before the reading, so that the reading has every project with events stored by now.
+    // The stored events must be queried before the bucket is read. Then every project that has
+    // stored events by now is in the bucket.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
@@ -147,8 +148,8 @@ export class BucketFollower {
   }
 
   /**
-   * Returns false if the bucket must be read again, because it is missing, was recreated, ends
-   * earlier, or has fewer entries.
+   * Returns false if the whole bucket must be read again. This is necessary if the bucket is
+   * missing, was recreated, has a lower last sequence, or has fewer entries.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
     const { created, sequence, keys } = progress;
@@ -176,7 +177,6 @@ export class BucketFollower {
     }
   }
 
-  /** Creates the bucket at a first start. Later, returns undefined if the bucket is missing. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
@@ -186,7 +186,6 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /** If the mark cannot be written, only this process detects the loss. */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {

@@ -25,7 +25,9 @@ export interface BucketPlace {
   /** Default: `projects`. */
   readonly kind?: BucketKind | undefined;
   readonly replicas: number;
-  /** Set only on a leaf node, whose bucket is a mirror. */
+  /**
+   * The domain of the hub. It is set only on a leaf node, whose bucket mirrors the hub's bucket.
+   */
   readonly hubDomain?: string | undefined;
 }
 
@@ -42,7 +44,10 @@ function titleOf({ kind = "projects" }: Pick<BucketPlace, "kind">): string {
   return bucketTitles[kind];
 }
 
-/** Opens or creates the bucket. Rejects if it is a mirror that has never caught up with the hub. */
+/**
+ * Opens or creates the bucket. Rejects if it is a mirror that has never been up to date with the
+ * hub.
+ */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
   if (found !== undefined) return found;
@@ -50,7 +55,8 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const name = bucketName(prefix, kind);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // With a longer history, older values would still have the keys that a rotation removed.
+  // The bucket keeps only the last value of an entry. Older values would still contain the keys
+  // that a rotation has removed.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
@@ -79,7 +85,10 @@ export async function openExistingBucket(
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
-/** Returns the prefix of the subjects to write to. On a leaf node, these are the hub's subjects. */
+/**
+ * Returns the prefix of the subjects for writing. On a leaf node, these are the subjects of the
+ * hub.
+ */
 export async function entrySubjects(
   connection: NatsConnection,
   { prefix, kind }: BucketPlace,
@@ -125,13 +134,16 @@ type ParsedProject =
   | {
       readonly ok: false;
       readonly fault: string;
-      /** Whether the entry's keys belong to no project (401). Else the keys may be valid (503). */
+      /**
+       * This flag is true if the keys of the entry certainly belong to no project, so that requests
+       * get a 401. If it is false, the keys may be valid, so requests get a 503.
+       */
       readonly isUnowned: boolean;
     };
 
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (!isProjectId(id))
-    return { ok: false, fault: "its name is not a project id", isUnowned: true };
+    return { ok: false, fault: "the name of the entry is not a project id", isUnowned: true };
   const parsed = parseValue(id, value);
   return typeof parsed === "string"
     ? { ok: false, fault: parsed, isUnowned: false }
@@ -143,11 +155,11 @@ function parseValue(id: string, value: Uint8Array): Project | string {
   try {
     parsed = JSON.parse(new TextDecoder().decode(value));
   } catch {
-    return "it is not JSON";
+    return "the entry is not JSON";
   }
-  if (typeof parsed !== "object" || parsed === null) return "it is not an object";
+  if (typeof parsed !== "object" || parsed === null) return "the entry is not an object";
   const { id: ownId, name, keys, enabled, limits, rules } = parsed as Record<string, unknown>;
-  if (ownId !== id) return "its id differs from the key of the entry";
+  if (ownId !== id) return "the id in the entry differs from the key of the entry";
   if (typeof name !== "string") return "name is not a string";
   if (typeof enabled !== "boolean") return "enabled is not a boolean";
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
@@ -174,7 +186,7 @@ export function projectValue({ id, name, keys, enabled, quota, rulesVersion }: P
   });
 }
 
-/** Other fields stay, including those of newer versions. */
+/** All other fields stay unchanged, even unknown fields that a newer version has written. */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
   const { quota, rulesVersion, ...others } = changed;
@@ -184,7 +196,7 @@ export function changedValue(value: Uint8Array, changed: Partial<Project>): stri
   return JSON.stringify({ ...entry, ...others, ...limits, ...rules });
 }
 
-/** An expected failure of a command. The message is for the operator. */
+/** A failure that a command expects. Its message is shown to the operator. */
 export class ProjectError extends Error {}
 
 export class DamagedEntryError extends ProjectError {}
@@ -214,7 +226,9 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/** Throws a ProjectError unless the key is valid. Does not show the key, which may be a secret. */
+/**
+ * Throws a ProjectError if the key is invalid. The message omits the key, as it may be a secret.
+ */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
@@ -254,7 +268,7 @@ async function requireFilled(
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
-      `${failed}: stream ${config.name} is not a mirror of the stream in domain ${hubDomain}: delete the stream here, and the gateway recreates it as a mirror`,
+      `${failed}: stream ${config.name} is not a mirror of the stream in domain ${hubDomain}. Delete the stream here, and the gateway recreates it as a mirror`,
     );
   }
   if (isFilled(config)) return;
@@ -295,7 +309,7 @@ export interface BucketState {
 
 export interface BucketReader {
   readonly name: string;
-  /** Returns undefined without a bucket. Rejects if the leader does not answer. */
+  /** Returns undefined if there is no bucket. Rejects if the leader does not answer. */
   state(): Promise<BucketState | undefined>;
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
@@ -325,7 +339,7 @@ export async function bucketReader(
       return { created, config, lastSequence: state.last_seq, entries: state.messages };
     },
     async next(sequence) {
-      // Any member would answer a direct get, but only the leader's answer counts.
+      // Any replica could answer a direct get, but only the answer of the leader is certain.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
       const message = await manager.streams.getMessage(name, query);
       if (message === null) return undefined;
@@ -348,7 +362,10 @@ export interface WholeReading {
 const triesMax = 10;
 const retryMs = 100;
 
-/** Reads the bucket. Rejects if the leader does not answer, or if its replica keeps lagging. */
+/**
+ * Reads the whole bucket. Rejects if the leader does not answer, or if the replica that answers
+ * stays behind the leader.
+ */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
     const state = await reader.state();
@@ -360,8 +377,8 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
-    // Entries can be removed permanently. So a reading that ends below the last sequence is
-    // complete if the leader has no later entry.
+    // The last sequences may be missing, because entries can be removed permanently. So the reading
+    // is also complete if the leader has no later entry.
     const isWhole =
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
     if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };

@@ -1,6 +1,7 @@
-// An operator's changes to the registry. A change compares its entry, so that concurrent operators
-// do not overwrite each other. A change that assigns a key compares the whole bucket, because
-// another project may have received the key meanwhile.
+// The commands by which an operator changes the registry. A change fails if its entry has changed
+// since it was read, so that concurrent operators do not overwrite each other. A change that
+// assigns a key fails if any entry has changed, because another project may have received the same
+// key.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -55,12 +56,12 @@ const keyRandomChars = 43;
 
 const demo = { id: "demo", name: "Demo", key: "phc_demo" };
 
-/** Returns `phc_` and 43 characters of base62, which have 256 random bits. */
+/** Returns `phc_` and 43 random characters of base62, which have 256 bits. */
 export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Throws a ProjectError if the id or the key is taken or invalid. */
+/** Throws a ProjectError if the id or the key is invalid or already used. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -85,7 +86,7 @@ export async function addProject(
   return project;
 }
 
-/** Sorted by id. Skips values that are not projects. */
+/** Returns the projects, sorted by id. Values that are not valid projects are skipped. */
 export async function listProjects(
   connection: NatsConnection,
   place: BucketPlace,
@@ -129,7 +130,9 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Adds a new key as the last key of the project. Without `keepOld`, removes the other keys. */
+/**
+ * Adds a new key as the last key of the project. Removes its other keys unless `keepOld` is true.
+ */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
@@ -163,7 +166,7 @@ export async function setQuota(
   return await changeProject(connection, options, () => ({ quota: options.quota }));
 }
 
-/** Throws a ProjectError if there is a burst but no rate. */
+/** Throws a ProjectError if a burst is set without a rate. */
 export async function changeLimits(
   connection: NatsConnection,
   options: OfProject & { limits: Partial<ProjectQuota> },
@@ -174,14 +177,15 @@ export async function changeLimits(
     const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
     if (limits.burstSeconds !== undefined && !hasRate)
       throw new ProjectError(
-        `cannot limit project ${id}: --burst needs a rate, and the project has none: add --events-per-second or --bytes-per-second`,
+        `cannot limit project ${id}: --burst needs a rate, and the project has none. Add --events-per-second or --bytes-per-second`,
       );
     return { quota };
   });
 }
 
 /**
- * Returns undefined if the registry has lost projects, because a new project would hide the loss.
+ * Creates the demo project if necessary. Returns undefined if the registry has lost projects,
+ * because a new project would hide the loss.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -222,8 +226,8 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
 }
 
 /**
- * Gateways need the deletion marker to distinguish a removal from a loss. Throws an
- * UnknownProjectError if there is no registry.
+ * Deletes the entry but leaves a deletion marker, because gateways need it to distinguish a removal
+ * from a loss. Throws an UnknownProjectError if there is no registry.
  */
 export async function removeEntry(connection: NatsConnection, options: OfProject): Promise<void> {
   const { id } = options;
@@ -255,8 +259,8 @@ export async function changeProject(
 }
 
 /**
- * Returns the number of projects. Throws a ProjectError if the streams have events of a project
- * without an entry.
+ * Declares that no project is missing from the registry. Returns the number of projects. Throws a
+ * ProjectError if the streams contain events of a project that has no entry.
  */
 export async function declareComplete(
   connection: NatsConnection,

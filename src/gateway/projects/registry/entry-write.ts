@@ -16,7 +16,10 @@ interface EntryToWrite {
 const triesMax = 30;
 const pauseMsMax = 20;
 
-/** If another process has written meanwhile, calls `make` and writes again. */
+/**
+ * Writes the entry that `make` returns. If another process has written meanwhile, calls `make`
+ * again and retries.
+ */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,
   place: BucketPlace,

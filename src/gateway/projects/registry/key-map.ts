@@ -1,5 +1,5 @@
-// Maps keys to projects. If two projects claim a key, it belongs to neither, because the events of
-// one could otherwise be stored for the other.
+// Maps keys to projects. If two projects have the same key, it belongs to neither. Otherwise,
+// events of one project could be stored for the other.
 
 import type { MeteredProject } from "../project.ts";
 

@@ -1,5 +1,5 @@
-// The projects known to this process. Only a deletion marker removes a project. If a reading lacks
-// a known project, or is older than the reading before, the project stays known.
+// The projects that this process knows. Only a deletion marker removes a project. A project stays
+// known if a later reading does not contain it, or is older than the previous reading.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../project.ts";
@@ -25,13 +25,16 @@ interface Known {
   readonly project: MeteredProject;
   readonly stated: Project;
   readonly revision: number;
-  /** Revisions of different buckets cannot be compared. */
+  /**
+   * The creation time of the bucket. It is necessary because revisions of different buckets cannot
+   * be compared.
+   */
   readonly created: string;
 }
 
 interface KnownProjectsOptions {
   readonly onClash: ClashTaker;
-  /** Must also apply the quota to the project's meter. */
+  /** Returns the project with its meter. It must also apply the quota to the meter. */
   readonly metered: (project: Project) => MeteredProject;
   readonly onDeleted: (projectId: string) => void;
 }
@@ -49,7 +52,10 @@ export class KnownProjects {
   readonly #unowned = new Set<string>();
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
-  /** Entries of unknown projects, held until a bucket that ends early reaches its former end. */
+  /**
+   * If the bucket has a lower last sequence than before, entries of unknown projects are held here
+   * until it reaches that sequence again.
+   */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
   #loss: string | undefined;
@@ -112,7 +118,7 @@ export class KnownProjects {
   }
 
   takeWhole({ created, lastSequence, entries, expected = noIds, loss }: Reading): void {
-    // Another bucket, for example a restored bucket, has its own mark of a loss.
+    // A different bucket, such as a restored one, has its own loss mark.
     if (created !== this.#created) this.#loss = undefined;
     this.#loss = loss ?? this.#loss;
     this.#created = created;
@@ -130,6 +136,15 @@ export class KnownProjects {
       else this.#apply(projectId, news);
     }
     this.#noteConsistent();
+  }
+
+  /** Replaces the object of a project after its rules were loaded. */
+  renew(projectId: string): void {
+    const known = this.#known.get(projectId);
+    if (known === undefined) return;
+    const project = this.#metered(known.stated);
+    this.#known.set(projectId, { ...known, project });
+    this.keys.put(project, known.project);
   }
 
   take(projectId: string, news: EntryNews): void {
@@ -162,7 +177,7 @@ export class KnownProjects {
       return;
     }
     this.#missing.delete(projectId);
-    // A damaged entry must not reject the events of a known project.
+    // If the entry of a known project is damaged, the project's events are still accepted.
     if (news.kind === "damaged") return void this.#damaged.add(projectId);
     this.#damaged.delete(projectId);
     const from = { revision: news.revision, created: this.#created };
@@ -183,7 +198,7 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // In a restored copy, the same revision can have another content.
+    // In a restored copy of the bucket, the same revision may have different content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);
@@ -197,7 +212,6 @@ export class KnownProjects {
   }
 }
 
-/** Does not copy the whole set, because a request may call this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {

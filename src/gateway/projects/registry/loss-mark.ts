@@ -1,6 +1,6 @@
-// Marks a registry that has lost projects until an operator declares it complete. Without the mark,
-// the loss could not be detected once a lost project is added again. The mark is an entry, so that
-// a copy of the bucket includes it.
+// If the registry loses projects, this mark is written. It stays until an operator declares the
+// registry complete. Without it, nothing would show the loss after a lost project is added again.
+// The mark is an entry of the bucket, so that copies of the bucket contain it.
 
 import type { JetStreamManager, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -18,7 +18,7 @@ import {
 } from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
 
-/** The key has a dot, so it cannot be a project's id. */
+/** A project id cannot contain a dot, so this key differs from all project ids. */
 export const lossMark = "registry.incomplete";
 
 export const lossAdvice =
@@ -29,8 +29,7 @@ export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operati
 }
 
 /**
- * Must be called before an entry is added. Does nothing on a leaf node, whose registry is on the
- * hub.
+ * Must be called before an entry is added. Does nothing on a leaf node: its hub has the registry.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -50,7 +49,7 @@ export async function markLoss(
 
 const namedMax = 10;
 
-/** Throws a ProjectError if a project with events in the streams has no entry. */
+/** Throws a ProjectError if the streams contain events of a project that has no entry. */
 export async function requireNoneLacking(
   connection: NatsConnection,
   place: BucketPlace,
@@ -68,7 +67,10 @@ export async function requireNoneLacking(
 
 export interface StoredEvents {
   readonly any: boolean;
-  /** Excludes projects that have only messages with events of several projects. */
+  /**
+   * The projects that have events in the streams. A project is not included if all its events are
+   * in messages with events of several projects.
+   */
   readonly projectIds: ReadonlySet<string>;
 }
 
@@ -76,7 +78,7 @@ export const nothingStored: StoredEvents = { any: false, projectIds: new Set() }
 
 const askedAtOnce = 16;
 
-/** Not for a leaf's streams, which do not begin at 1. */
+/** Must not be called for a leaf node's streams, because their sequences do not begin at 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -99,7 +101,10 @@ export async function storedEvents(
   return { any, projectIds };
 }
 
-/** Returns `any` of `storedEvents`. Fast enough for a check, because it lists no subjects. */
+/**
+ * Returns whether any events have been stored. It is faster than `storedEvents`, because it does
+ * not list the subjects.
+ */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
   prefix: string,
@@ -134,7 +139,7 @@ async function ledInfo(
   return info;
 }
 
-/** Describes the loss if an empty bucket had projects; undefined if the bucket may be new. */
+/** Describes the loss if an empty bucket once had projects. Otherwise, returns undefined. */
 export function lossOfAll(
   { lastSequence, entries }: Pick<BucketState, "lastSequence" | "entries">,
   stored: StoredEvents,

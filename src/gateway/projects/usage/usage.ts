@@ -1,6 +1,6 @@
-// The usage record: the counts of what each project has sent. The record is a bucket with one value
-// per project and gateway process. Values with three parts in their keys belong to
-// gateway/streams/project-shares.ts.
+// The usage record counts what each project has sent. It is a bucket with one value per project and
+// gateway process. Values whose keys have three parts belong to
+// `gateway/streams/project-shares.ts`.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -39,7 +39,9 @@ export interface ProjectUsage extends Counts {
 const apiTimeoutMs = 1_000;
 export const usageWriteMsMax = apiTimeoutMs;
 const retentionMs = 30 * 24 * 3_600_000;
-/** About 200,000 values. A full bucket removes the oldest value. */
+/**
+ * This is enough for about 200,000 values. When the bucket is full, the oldest value is removed.
+ */
 export const usageBytesMax = 67_108_864;
 const latelyMsMax = 30_000;
 
@@ -71,7 +73,7 @@ export async function openUsageBucket(
   return bucket;
 }
 
-/** By default, a full bucket would reject all writes. */
+/** Changes the discard policy, because by default a full bucket rejects all writes. */
 async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
@@ -84,7 +86,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** `processId` may have only the characters of a project id. */
+/** `processId` may contain only characters that are allowed in a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -117,7 +119,6 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
       JSON.parse(new TextDecoder().decode(value));
     const record = {
       accepted,
-      // Older versions did not write the next two counts.
       storedBytes: stored_bytes ?? 0,
       unknown: unknown ?? 0,
       dropped,
@@ -218,7 +219,7 @@ interface Change {
 
 const intervalMsDefault = 10_000;
 const failuresInARowMax = 3;
-/** With the pause, at most 100 values are written per second. */
+/** Writes pause after this number of values, so that at most 100 are written per second. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
@@ -284,14 +285,16 @@ export class UsageWriter {
         rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
       };
       const record = { ...counts, sinceMs: this.#sinceMs, atMs, lately };
-      // The counts of a project's later meter begin at 0. They must not replace the counts of an
-      // evicted meter.
+      // If a meter has been evicted, the project's next meter counts from 0. It has its own key, so
+      // that it does not overwrite the earlier counts.
       const from = meter.series === 0 ? processId : `${processId}-${meter.series}`;
       yield { key: usageKey(projectId, from), record, seen };
     }
   }
 
-  /** All meters are recorded before the first is written, because a round may end early. */
+  /**
+   * All meters are read before the first value is written, because a round of writes may end early.
+   */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];
     for (const { meter } of all) {
@@ -309,12 +312,12 @@ export class UsageWriter {
       seen.isWritten = true;
       return true;
     } catch (error) {
-      // The bucket may have been deleted, so the next attempt opens it again, or creates it.
+      // The bucket may have been deleted. So the next attempt opens or creates it again.
       this.#bucket = undefined;
       if (isConnected(this.#options.connection))
         this.#warning.warn(
           { reason: (error as Error).message },
-          "usage record cannot be written: trying again",
+          "usage record cannot be written: the gateway retries",
         );
       return false;
     }

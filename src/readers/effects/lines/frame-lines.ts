@@ -72,7 +72,7 @@ class ReusedLine extends EventFacts implements StoredLine {
     const fault = this.#facts.fill(this, record, storedAtMs);
     if (fault !== undefined) return fault;
     if (projectId !== undefined && this.projectId !== projectId) {
-      const detail = `its project_id ${this.projectId} is not the project of its message`;
+      const detail = `the project_id ${this.projectId} of the event is not the project of the message`;
       return { reason: "wrong_project", detail };
     }
     const hasWrites = record.has(LineFlag.HasWrites);

@@ -35,7 +35,8 @@ export class LineFacts {
       record.kind < kinds.length ? (record.kind as Kind) : kindOfName(beginningOfName(record));
     facts.personProfile = record.has(LineFlag.PersonProfile);
     facts.distinctId = record.has(LineFlag.PlainId) ? this.#ids.textOf(record) : idOf(record);
-    if (facts.distinctId === "") return reject("invalid_field", "its distinct_id is blank");
+    if (facts.distinctId === "")
+      return reject("invalid_field", "the distinct_id of the event is blank");
     const saidMs = record.ms(Line.ReceivedAt);
     const receivedAtMs = saidMs <= storedAtMs + aheadMsMax ? saidMs : storedAtMs;
     const timestampMs = record.ms(Line.Timestamp);
@@ -73,14 +74,16 @@ export class LineFacts {
 
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
-  if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
-  if (!hasUuid(record)) return reject("invalid_field", "its uuid is not a UUID");
-  if (record.projectId === "") return reject("invalid_field", "its project_id is not an id");
-  if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is not text");
+  if (missing !== undefined) return reject("not_a_record", `the event has no ${missing[0]}`);
+  if (!hasUuid(record)) return reject("invalid_field", "the uuid of the event is not a UUID");
+  if (record.projectId === "")
+    return reject("invalid_field", "the project_id of the event is not an id");
+  if (!isString(record.type(Part.Event)))
+    return reject("invalid_field", "the name in event is not text");
   const { profileType: profile } = record;
   return isNothing(profile) || profile === TokenType.True || profile === TokenType.False
     ? undefined
-    : reject("invalid_field", "its person_profile is not a boolean");
+    : reject("invalid_field", "the person_profile of the event is not a boolean");
 }
 
 function hasUuid(record: RecordView): boolean {

@@ -260,7 +260,7 @@ export class Members {
 }
 
 function lost(projectId: string, id: string): string {
-  return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which another program has caused: rebuild the database with \`penstock effects rebuild\``;
+  return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which another program has caused. Rebuild the database with \`penstock effects rebuild\``;
 }
 
 type PersonRow = Member & { person: Person };

@@ -157,7 +157,8 @@ export class EffectRules {
   ): EventEffect["link"] {
     const span = kind === "identify" ? named.$anon_distinct_id : named.alias;
     if (isNothing(span.type) || span.type === TokenType.EmptyString) {
-      if (kind !== "identify") this.#writes.reject("alias", "invalid_field", "it has no alias");
+      if (kind !== "identify")
+        this.#writes.reject("alias", "invalid_field", "the event has no alias");
       return undefined;
     }
     const other = this.#textOf(body, span);
@@ -173,7 +174,7 @@ export class EffectRules {
     const key = this.#textOf(body, named.$group_key);
     if (type === "" || key === "") {
       const field = type === "" ? "$group_type" : "$group_key";
-      this.#writes.reject(field, "invalid_field", `its ${field} is absent or blank`);
+      this.#writes.reject(field, "invalid_field", `the ${field} of the event is absent or blank`);
       return undefined;
     }
     if (!this.#fits("$group_key", [type, key])) return undefined;
@@ -216,7 +217,7 @@ export class EffectRules {
     let bytes = 0;
     for (const id of ids) bytes += Buffer.byteLength(id);
     if (bytes <= rowIdsBytesMax) return true;
-    const detail = `its ids have ${bytes} bytes together; the maximum is ${rowIdsBytesMax}`;
+    const detail = `the ids of the event have ${bytes} bytes together; the maximum is ${rowIdsBytesMax}`;
     this.#writes.reject(field, "invalid_field", detail);
     return false;
   }

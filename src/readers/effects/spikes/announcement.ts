@@ -71,6 +71,6 @@ export class SpikeLog {
     const more = this.#skipped === 0 ? {} : { beforeUnsaid: this.#skipped };
     this.#skipped = 0;
     const fields = { project, of, ...times, peakPerMinute, baseline, threshold, events, ...more };
-    this.#log.info(fields, `a spike ${change}`);
+    this.#log.info(fields, `spike ${change}`);
   }
 }

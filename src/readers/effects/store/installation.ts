@@ -23,7 +23,7 @@ export async function requireInstallation(
   const owner = (await reader.installation()) ?? (await ownerByStreams(reader, prefix));
   if (owner === undefined || owner === prefix) return;
   throw new OtherInstallationError(
-    `cannot open ${shown}: its events are from the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, but this installation has ${prefix}: set PENSTOCK_EFFECTS_URL (--effects-url) to another database, or PENSTOCK_SUBJECT_PREFIX (--subject-prefix) to ${owner}`,
+    `cannot open ${shown}: its events are from the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, but this installation has ${prefix}. Set PENSTOCK_EFFECTS_URL (--effects-url) to another database, or PENSTOCK_SUBJECT_PREFIX (--subject-prefix) to ${owner}`,
   );
 }
 

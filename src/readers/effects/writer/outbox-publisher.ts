@@ -106,7 +106,7 @@ export class OutboxPublisher {
     const fields = { dropped: this.#dropped, rowsMax };
     this.#dropWarning.warn(
       fields,
-      "effects outbox full: its oldest messages were dropped unpublished",
+      "effects outbox full: the oldest messages were dropped unpublished",
     );
   }
 

@@ -149,7 +149,7 @@ export class ClickHouseTarget implements SinkTarget {
     const first = wanted.find(isMissing);
     if (first !== undefined)
       throw new StoreError(
-        `cannot open ClickHouse at ${this.shown}: ${first} does not exist: \`penstock sink clickhouse --ddl\` prints the statements`,
+        `cannot open ClickHouse at ${this.shown}: ${first} does not exist. \`penstock sink clickhouse --ddl\` prints the statements`,
       );
   }
 

@@ -33,7 +33,7 @@ export class JsonRows {
     const { fromMs, toMs, said } = this.#range;
     return timestampMs >= fromMs && timestampMs <= toMs
       ? undefined
-      : `its timestamp ${new Date(timestampMs).toISOString()} is outside the range of ClickHouse ${this.#form.version} (${said})`;
+      : `the timestamp ${new Date(timestampMs).toISOString()} of the event is outside the range of ClickHouse ${this.#form.version} (${said})`;
   }
 
   *events(records: Iterable<SinkRecord>): Generator<Buffer, void> {

@@ -141,7 +141,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
       const count = await make({ table, rows, rowBytesMax, file, metadata });
       if (count !== part.rows)
         throw new Error(
-          `${place}: only ${count} of ${part.rows} rows could be read: restart the sink`,
+          `${place}: only ${count} of ${part.rows} rows could be read. Restart the sink`,
         );
       await sync(file);
       files.push({ made: path.join(makingName, name), place: path.join(place, name) });

@@ -130,7 +130,7 @@ export class PostgresTarget implements SinkTarget {
       const [row] = await selectRows(client, "SELECT version FROM sink_version");
       if (row?.[0] === tablesVersion) return;
       throw new StoreError(
-        `cannot open PostgreSQL at ${this.shown}: its tables have version ${row?.[0]}, and this release supports ${tablesVersion}: use a newer release`,
+        `cannot open PostgreSQL at ${this.shown}: its tables have version ${row?.[0]}, and this release supports ${tablesVersion}. Use a newer release`,
       );
     }
     await requireUtf8(client, this.shown);
@@ -258,11 +258,13 @@ function faultOf(event: SinkRecord): string | undefined {
   const { event: name, distinctId, origin, properties, set, setOnce, unset } = event;
   const texts = { event: name, distinctId, ip: origin.ip, kind: origin.kind };
   const wrong = Object.entries(texts).find(([, text]) => text.includes("\0"));
-  if (wrong !== undefined) return `its ${wrong[0]} has the character U+0000`;
+  if (wrong !== undefined) return `the ${wrong[0]} of the event has the character U+0000`;
   const isHuge = [properties, set, setOnce, unset].some(
     (json) => json !== undefined && hasHugeNumber(json),
   );
-  return isHuge ? "it has a number that jsonb would write out with thousands of digits" : undefined;
+  return isHuge
+    ? "the event has a number that jsonb would write out with thousands of digits"
+    : undefined;
 }
 
 async function insertRejected(client: Client, lines: readonly RejectedLine[]): Promise<void> {

@@ -140,7 +140,7 @@ export class SinkSession {
     this.#isPooled = true;
     this.#letGo();
     return new StoreError(
-      `cannot write to ${this.#address.shown}: the connection uses a pooler in transaction mode: connect to the server directly`,
+      `cannot write to ${this.#address.shown}: the connection uses a pooler in transaction mode. Connect to the server directly`,
     );
   }
 

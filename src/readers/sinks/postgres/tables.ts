@@ -131,7 +131,7 @@ export async function checkColumnTypes(
   if (row === undefined) return;
   const [column, wanted, found] = row;
   throw new StoreError(
-    `cannot write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, and must be ${wanted}: change it back, or add a separate column`,
+    `cannot write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, but must be ${wanted}. Change it back, or add a separate column`,
   );
 }
 

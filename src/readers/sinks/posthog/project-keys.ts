@@ -27,7 +27,7 @@ export class KeyCheck {
     const shown = [...this.#unknown].slice(0, shownMax).join(", ");
     const more = this.#unknown.size > shownMax ? ", …" : "";
     return [
-      `the upstream has no configuration for the keys of ${shown}${more}: PostHog returns 200 for an unknown key, and drops the events`,
+      `the upstream does not know the keys of ${shown}${more}. PostHog returns 200 for an unknown key, and drops the events`,
     ];
   }
 
@@ -51,7 +51,10 @@ export class KeyCheck {
       return;
     }
     if (!this.#unknown.has(projectId))
-      log.warn({ project: projectId }, "sink upstream has no configuration for a project's key");
+      log.warn(
+        { project: projectId },
+        "sink: the upstream does not know the key of a project, and may drop its events",
+      );
     this.#unknown.add(projectId);
   }
 }

@@ -113,15 +113,15 @@ export class StateFolder {
     const state = stateIn(text);
     if (state === "newer")
       throw new StoreError(
-        `cannot read ${this.#file}: it is from a newer release of Penstock: start the sink of that release`,
+        `cannot read ${this.#file}: it is from a newer release of Penstock. Start the sink of that release`,
       );
     if (state === undefined)
       throw new StoreError(
-        `cannot read ${this.#file}: it is not the state of a sink: restore the file, or name another folder in --state to start from the beginning`,
+        `cannot read ${this.#file}: it is not the state of a sink. Restore the file, or name another folder in --state to start from the beginning`,
       );
     if (state.upstream !== this.#upstream)
       throw new StoreError(
-        `cannot use ${this.#file}: it is the state of a sink to ${state.upstream}, not ${this.#upstream}: use another --state folder. If both URLs lead to the same PostHog, set "upstream" in the file to ${this.#upstream}`,
+        `cannot use ${this.#file}: it is the state of a sink to ${state.upstream}, not ${this.#upstream}. Use another --state folder. If both URLs lead to the same PostHog, set "upstream" in the file to ${this.#upstream}`,
       );
     return state;
   }

@@ -310,7 +310,7 @@ test("import from Amplitude skips and reports a session event", async () => {
 describe("import rejects a file of unknown format", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
-    ['{"results": [', /each line must be an object: convert it with jq/],
+    ['{"results": [', /each line must be an object\. Convert the file with jq/],
     ["event,distinct_id", /not JSON objects/],
     ['{"a":1,"b":2}', /\(they have a, b\).*--format/],
   ])("%s", (line, said) => {
@@ -321,6 +321,6 @@ describe("import rejects a file of unknown format", () => {
     const lines = cases.slice(1, 6).map(({ line }) => {
       return JSON.stringify(line, (_, value: unknown) => (typeof value === "bigint" ? 1 : value));
     });
-    expect(detectFormat(lines)).toMatch(/PostHog's .* and .*: choose a format with --format/);
+    expect(detectFormat(lines)).toMatch(/PostHog's .* and .*\. Choose a format with --format/);
   });
 });

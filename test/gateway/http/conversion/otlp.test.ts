@@ -211,11 +211,11 @@ describe("an OpenTelemetry span as an event", () => {
   });
 
   test.each([
-    ["5", "it is not an object"],
-    ["[]", "it is not an object"],
+    ["5", "the span is not an object"],
+    ["[]", "the span is not an object"],
     [
       '{"attributes":[{"key":"gen_ai.system","value":{"stringValue":5}}]}',
-      "its attributes of a language model have no readable value",
+      "the language-model attributes of the span have no readable value",
     ],
   ])("is not created from the span %s", (span, reason) => {
     const { answer } = converted(
@@ -546,7 +546,7 @@ describe("an OpenTelemetry request", () => {
     traces.convert(message(1, message(2, span)));
     const answer = Buffer.from(traces.answer(report).body as Uint8Array).toString("latin1");
     expect(answer).toContain(
-      "Spans that are not stored: 1 (its attributes of a language model have no readable value)",
+      "Spans that are not stored: 1 (the language-model attributes of the span have no readable value)",
     );
   });
 

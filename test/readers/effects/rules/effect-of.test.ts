@@ -163,7 +163,7 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     {
       ...somePerson,
       person: wroteA,
-      rejections: [{ reason: "invalid_field", detail: "it has no alias" }],
+      rejections: [{ reason: "invalid_field", detail: "the event has no alias" }],
     },
   ],
   [
@@ -212,7 +212,9 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     "group_identify",
     {
       ...noPerson,
-      rejections: [{ reason: "invalid_field", detail: "its $group_key is absent or blank" }],
+      rejections: [
+        { reason: "invalid_field", detail: "the $group_key of the event is absent or blank" },
+      ],
     },
   ],
   [

@@ -32,13 +32,13 @@ test("the start and the end of a spike are logged", () => {
   const figures = { peakPerMinute: 900, baseline: 10.5, threshold: 500, events: 1_200 };
   const startedAt = "2026-11-22T12:00:00.000Z";
   expect(lines).toEqual([
-    [{ project: "shop", of: "the project", startedAt, ...figures }, "a spike began"],
+    [{ project: "shop", of: "the project", startedAt, ...figures }, "spike began"],
     [
       {
         ...{ project: "shop", of: "a distinct id", startedAt, ...figures },
         endedAt: "2026-11-22T12:10:00.000Z",
       },
-      "a spike ended",
+      "spike ended",
     ],
   ]);
 });

@@ -19,7 +19,7 @@ test("a database path that is a link is resolved to its target", async () => {
   await store.open();
   const place = placeOf(second) as { readonly file: string };
   const other = new SqliteStore(place);
-  await expect(other.open()).rejects.toThrow("writes to it: end that process");
+  await expect(other.open()).rejects.toThrow("writes to it. End that process");
   await store.close();
   expect(placeOf(file)).toEqual({ kind: "sqlite", file });
 });

@@ -71,7 +71,7 @@ test("another process can read the SQLite database while the writer runs", async
 test("another process cannot write the SQLite database alongside the writer", async () => {
   const file = newFile();
   const store = await newStore(file);
-  const refused = `StoreError: cannot open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
+  const refused = `StoreError: cannot open ${file}: another \`penstock effects\` writes to it. End that process, or use another PENSTOCK_EFFECTS_URL`;
   expect(inProcess("open", file)).toEqual([refused]);
   await store.close();
   expect(inProcess("open", file)).toEqual(["opened"]);
@@ -165,7 +165,7 @@ test("reading a missing SQLite database names the command that creates it", asyn
   const reader = new SqliteReader({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => reader.close());
   await expect(reader.totals()).rejects.toThrow(
-    "read /nowhere/effects.sqlite: the file does not exist: start `penstock effects`, which creates it",
+    "read /nowhere/effects.sqlite: the file does not exist. Start `penstock effects`, which creates it",
   );
 });
 

@@ -24,7 +24,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     await store.commit(commitOf(0, { positions: [positionRow(1)] }));
     const [prefix, other] = ["penstock", "other_live_1"];
     const shown = "the database";
-    const refusal = `open the database: its events are from the installation with PENSTOCK_SUBJECT_PREFIX=${prefix}, but this installation has ${other}: set`;
+    const refusal = `open the database: its events are from the installation with PENSTOCK_SUBJECT_PREFIX=${prefix}, but this installation has ${other}. Set`;
     const refused = async (): Promise<void> => {
       const taken = takeForInstallation(store, { prefix: other, shown });
       await expect(taken).rejects.toThrow(refusal);

@@ -142,7 +142,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     await now.rig.store.commit(commitOf(0, { members }));
     await now.rig.deleteAll("members WHERE distinct_id = 'ann'");
     await expect(now.rig.store.members(project, ["anon"])).rejects.toThrow(
-      `it is damaged: no row for ${personUuid(project, "ann")}: restore a `,
+      `the database is damaged, because the row of ${personUuid(project, "ann")} is missing: restore a `,
     );
   });
 

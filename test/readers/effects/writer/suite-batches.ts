@@ -70,7 +70,7 @@ export function batchTests(rig: WriterRig): void {
     }));
     const sequences = await storeFrames(connection, frames);
     await writer.positionsReached(new Map([["PENSTOCK_LIVE_0", sequences.at(-1)!]]));
-    await expect.poll(() => said).toContainEqual({ message: "a spike began", isThere: true });
+    await expect.poll(() => said).toContainEqual({ message: "spike began", isThere: true });
   });
 
   testWithSqlite(

@@ -329,7 +329,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     await asked(url, `CREATE DATABASE ${database}`);
     await asked(url, `CREATE TABLE ${database}.events (project_id String) ENGINE = Log`);
     const target = new ClickHouseTarget({ url, database });
-    await expect(target.open()).rejects.toThrow(/events\.uuid does not exist: .*--ddl/);
+    await expect(target.open()).rejects.toThrow(/events\.uuid does not exist\. .*--ddl/);
     await asked(url, `DROP DATABASE ${database}`);
     const strict = new ClickHouseTarget({ url, database, makesTables: false });
     await expect(strict.open()).rejects.toThrow(/events\.project_id does not exist/);

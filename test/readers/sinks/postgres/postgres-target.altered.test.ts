@@ -38,7 +38,7 @@ test.each([
     `DROP INDEX ${schema}.events_by_time;
     ALTER TABLE ${table} ALTER COLUMN ${column} TYPE ${type} USING ${column}::${type}`,
   );
-  const fault = `the column ${column} of ${table} is ${type}, and must be ${wanted}`;
+  const fault = `the column ${column} of ${table} is ${type}, but must be ${wanted}`;
   await expect(target.write(batchOf(eventsOf(20), 0))).rejects.toThrow();
   await expect(target.open()).rejects.toThrow(fault);
   expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
@@ -52,7 +52,7 @@ test("the PostgreSQL sink does not open tables of a newer release", async () => 
   const target = new PostgresTarget({ url, schema });
   onTestFinished(() => target.close());
   await expect(target.open()).rejects.toThrow(
-    "its tables have version 99, and this release supports 1: use a newer release",
+    "its tables have version 99, and this release supports 1. Use a newer release",
   );
 });
 
@@ -62,7 +62,7 @@ test("the PostgreSQL sink stops at a column of type name", async () => {
   await asked(url, `ALTER TABLE ${table} ALTER event TYPE name`);
   const long = eventsOf(1).map((event) => ({ ...event, event: "long ".repeat(20) }));
   await expect(target.write(batchOf(long, 0))).rejects.toThrow();
-  await expect(target.open()).rejects.toThrow("is name, and must be text");
+  await expect(target.open()).rejects.toThrow("is name, but must be text");
   expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
 });
 

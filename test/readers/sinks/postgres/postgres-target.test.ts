@@ -188,9 +188,9 @@ test("the PostgreSQL sink rejects lines that PostgreSQL does not accept", async 
     "10 shop value",
     "11 shop not_a_record",
   ]);
-  const hugeNumber = "it has a number that jsonb would write out with thousands of digits";
+  const hugeNumber = "the event has a number that jsonb would write out with thousands of digits";
   expect(rejected[0]).toMatchObject({ record: lines[1], detail: hugeNumber });
-  expect(rejected[7]).toMatchObject({ detail: "its timestamp is not a time" });
+  expect(rejected[7]).toMatchObject({ detail: "the timestamp of the event is not a time" });
   expect(counts).toMatchObject({ events: 2, rejected: 10, duplicates: 0 });
 });
 

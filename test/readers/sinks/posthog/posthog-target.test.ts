@@ -360,7 +360,7 @@ test("the PostHog sink reports a project's key that the upstream does not know",
   await expect.poll(() => counts.events, within).toBe(2);
   await expect
     .poll(() => target.warnings.join(), within)
-    .toMatch(/for the keys of typo: PostHog returns/);
+    .toMatch(/does not know the keys of typo\. PostHog returns/);
 });
 
 test("a PostHog sink that takes over retries after two 503 answers", async () => {

@@ -137,7 +137,7 @@ test("the PostHog sink does not change a folder of another upstream", async () =
   const reasons = () => moved.writer.status(Date.now()).reasons.join();
   await expect
     .poll(reasons, within)
-    .toMatch(/the state of a sink to http:.*use another --state folder/);
+    .toMatch(/the state of a sink to http:.*Use another --state folder/);
   await moved.writer.close();
   await elsewhere.close();
   writeFileSync(file, "{}");

@@ -52,7 +52,7 @@ async function writeNumber(
   );
   if (rowCount === 1) return;
   throw new FencedError(
-    `cannot commit in PostgreSQL at ${shown}: another program has written to the database (its last commit is not ${after}): end that program, and start \`penstock effects\` again`,
+    `cannot commit in PostgreSQL at ${shown}: another program has written to the database since commit ${after}. Stop that program, and start \`penstock effects\` again`,
   );
 }
 

@@ -132,7 +132,7 @@ export class WriterSession {
       const holder = await this.#otherHolder(client);
       if (holder !== undefined && performance.now() > deadline)
         throw new StoreError(
-          `cannot open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}): end that process, or use another PENSTOCK_EFFECTS_URL`,
+          `cannot open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}). End that process, or use another PENSTOCK_EFFECTS_URL`,
         );
       await delay(pauseMs);
     }

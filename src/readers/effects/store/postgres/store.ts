@@ -162,7 +162,7 @@ export class PostgresStore implements EffectsStore {
     const id = row?.[memberAt.distinct_id];
     if (id !== undefined) return id;
     throw new StoreError(
-      `cannot read PostgreSQL at ${this.#address.shown}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
+      `cannot read PostgreSQL at ${this.#address.shown}: the database is damaged, because the row of ${uuid} is missing: ${remedyOfDamage}`,
     );
   }
 

@@ -188,7 +188,7 @@ export class UuidWalk {
     }
     if (!this.#isFirst && found < this.#steps.length)
       throw new StoreError(
-        "cannot look up people: the database is damaged: a row points to one that does not exist",
+        "cannot look up people: the database is damaged, because a row points to a row that does not exist",
       );
     this.#isFirst = false;
     this.#steps = next;

@@ -223,7 +223,7 @@ export function takeWriterLock(file: string): FileLock {
     const lock = takeFileLock(name);
     if (lock === "busy")
       throw new StoreError(
-        `cannot open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`,
+        `cannot open ${file}: another \`penstock effects\` writes to it. End that process, or use another PENSTOCK_EFFECTS_URL`,
       );
     return lock;
   });

@@ -5,7 +5,7 @@ import { StoreError } from "../../../../platform/base/store-error.ts";
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
-      `cannot read ${file}: the file does not exist: start \`penstock effects\`, which creates it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another database`,
+      `cannot read ${file}: the file does not exist. Start \`penstock effects\`, which creates it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another database`,
     );
   try {
     accessSync(file, constants.R_OK);

@@ -71,7 +71,7 @@ export class SqliteLookups extends ReadingSide {
     const id = row?.[memberAt.distinct_id];
     if (id !== undefined) return id;
     throw new StoreError(
-      `cannot read ${this.file}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
+      `cannot read ${this.file}: the database is damaged, because the row of ${uuid} is missing: ${remedyOfDamage}`,
     );
   }
 }

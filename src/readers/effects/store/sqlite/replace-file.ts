@@ -52,7 +52,7 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
     removeDatabase(rebuilt);
     const reason = (error as Error).message;
     throw new StoreError(
-      `cannot create ${rebuilt}: cannot give it the owner of ${file} (${reason}): run the command as the user of \`penstock effects\``,
+      `cannot create ${rebuilt}: cannot give it the owner of ${file} (${reason}). Run the command as the user of \`penstock effects\``,
     );
   }
 }
@@ -86,7 +86,7 @@ function intoOneFile(file: string): void {
   });
   if (existsSync(`${file}-wal`))
     throw new StoreError(
-      `cannot write to ${file}: its log still exists: end the processes that read the database`,
+      `cannot write to ${file}: its log still exists. End the processes that read the database`,
     );
 }
 

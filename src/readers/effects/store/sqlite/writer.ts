@@ -143,7 +143,7 @@ export class SqliteWriter {
     const next = "UPDATE writer SET last_commit = ? WHERE last_commit = ?";
     if (this.#prepared(next).run(number, after).changes === 0)
       throw new FencedError(
-        `cannot write to ${this.#file}: another program has written to the database (its last commit is not ${after}): end that program, and start \`penstock effects\` again`,
+        `cannot write to ${this.#file}: another program has written to the database since commit ${after}. Stop that program, and start \`penstock effects\` again`,
       );
   }
 
