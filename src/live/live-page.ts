@@ -1,9 +1,10 @@
 // The live page on the admin port. `/` is an HTML page, `/live` its server-sent events,
-// `/live/person` a person, and `/live/rejected` the newest rejected events. This file checks access. watch.ts does the work for open pages.
+// `/live/person` a person, and `/live/rejected` the newest rejected events. This file checks access.
+// watch.ts does the work for open pages.
 
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { setTimeout as delay } from "node:timers/promises";
+import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../platform/base/forms.ts";
 import { isForeign, isOwnHost } from "../platform/base/own-host.ts";
 import { type PortAccess, refuseAccess } from "../platform/base/port-access.ts";
@@ -28,7 +29,6 @@ interface Asked {
 const viewersMax = 16;
 const personsAtOnceMax = 16;
 const rejectedAtOnceMax = 4;
-const connectionMsMax = 1_000;
 const distinctIdCharsMax = 1_000;
 const filterCharsMax = 1_000;
 const streamPath = "/live";
@@ -110,21 +110,17 @@ export class LivePage {
 
   /** Sends the newest rejected events as JSON, under the same conditions as events. */
   async #showRejected(response: ServerResponse, filter: RejectedFilter): Promise<void> {
-    const { showsEvents, rejectedStreams } = this.#options;
-    const connection = await Promise.race([this.#watch.connection, delay(connectionMsMax)]);
+    const { showsEvents, rejectedStreams, connect } = this.#options;
     if (!showsEvents)
       refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
-    else if (connection === undefined)
-      refuse(
-        response,
-        503,
-        "There is no connection to NATS yet. This path needs an open live page",
-      );
     else if (this.#rejectedAsked >= rejectedAtOnceMax)
       refuse(response, 503, `The maximum of ${rejectedAtOnceMax} concurrent lookups is reached`);
     else {
       this.#rejectedAsked += 1;
+      let connection: NatsConnection | undefined;
       try {
+        // Its own connection. That of the viewers ends when the page opens again with a filter.
+        connection = await connect();
         const items = await newestRejected(connection, rejectedStreams(filter.project), filter);
         const json = { ...always, "Content-Type": "application/json" };
         response.writeHead(200, json).end(JSON.stringify(items));
@@ -132,6 +128,7 @@ export class LivePage {
         refuse(response, 503, "The rejected events cannot be read: NATS does not respond");
       } finally {
         this.#rejectedAsked -= 1;
+        connection?.close().catch(() => {});
       }
     }
   }

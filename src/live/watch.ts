@@ -57,11 +57,6 @@ export class Watch {
     return this.#viewers.size;
   }
 
-  /** The connection to NATS; undefined without viewers, and before the first connection. */
-  get connection(): Promise<NatsConnection | undefined> | undefined {
-    return this.#running?.session.connection;
-  }
-
   add(viewer: Viewer, filter: LiveFilter): () => void {
     this.#viewers.set(viewer, "");
     viewer.send("history", `[${this.#history.join(",")}]`);

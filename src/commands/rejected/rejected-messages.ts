@@ -112,9 +112,9 @@ export async function removeLines(
     const digest = createHash("sha256").update(data).digest("hex").slice(0, 32);
     head.set(messageIdHeader, `rest/${message.seq}/${digest}`);
     const js = jetstream(connection, { timeout: requestTimeoutMs });
-    const ack = await js.publish(message.subject, data, {
-      headers: head,
-      expect: { streamName: stream },
+    const options = { headers: head, expect: { streamName: stream } };
+    const ack = await js.publish(message.subject, data, options).catch((error: Error) => {
+      throw failed(`${stream} rejected the other items of message ${message.seq}`, error);
     });
     if (ack.duplicate && (await manager.streams.getMessage(stream, { seq: ack.seq })) === null)
       throw new CommandError(`rejected: ${stream} did not store the other items of a message`);
@@ -123,7 +123,12 @@ export async function removeLines(
     await manager.streams.deleteMessage(stream, message.seq, isErased);
   } catch (error) {
     // The message has expired, or made room for newer ones.
-    if (!isNoMessage(error)) throw error;
+    if (!isNoMessage(error))
+      throw failed(`message ${message.seq} of ${stream} could not be deleted`, error as Error);
   }
   return texts.length - kept.length;
+}
+
+function failed(what: string, { message }: Error): CommandError {
+  return new CommandError(`rejected: ${what}: ${message}. No item is lost: run the command again`);
 }

@@ -69,7 +69,7 @@ export class ReplayCheck {
    */
   prepare(line: RejectedLine, { set, remove }: Changes): Prepared {
     let text = line.item;
-    if (text.trimStart().startsWith("{")) {
+    if (text.startsWith("{")) {
       for (const path of remove) text = withoutMember(text, path);
       for (const { path, value } of set) text = withMember(text, path, value);
       if (line.sdk !== undefined) text = this.#ofV1(text, line.sdk);

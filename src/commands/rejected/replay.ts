@@ -47,7 +47,9 @@ export async function replay(
     const question = `Send ${counted(valid.size, "event")} to ${url.origin}?`;
     if (!options.yes)
       await confirm(command, { command: "rejected replay", question, word: "replay" });
-    const { set, remove } = options;
+    // The values may be personal data.
+    const set = options.set.map((text) => text.slice(0, text.indexOf("=")));
+    const { remove } = options;
     const entry = { change: "rejected replay", url: url.href, items: valid.size, set, remove };
     await audited(command, entry, () =>
       new Replay(command, connection, { valid, keys, changes, url, options }).run(selection),

@@ -84,8 +84,10 @@ interface UnreadCheck {
 export async function unreadOf(
   { config }: ConfiguredCommand,
   manager: JetStreamManager,
-  { doing, doomed, effects }: UnreadCheck,
+  { doing, doomed: all, effects }: UnreadCheck,
 ): Promise<string[]> {
+  // Nothing reads rejected events in order.
+  const doomed = all.filter(([{ lane }]) => lane !== rejectedLane);
   if (doomed.length === 0) return [];
   const applied = effects ? await effectsPositions(config, doing) : undefined;
   const found: string[] = [];

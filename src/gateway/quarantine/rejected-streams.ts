@@ -13,7 +13,7 @@ import {
   rejectedConfigs,
   type WantedConfig,
 } from "../streams/desired.ts";
-import { readOwnLimits } from "../streams/own-limits.ts";
+import { ownLimits } from "../streams/ensure.ts";
 
 interface RejectedStreamsOptions {
   readonly link: Pick<NatsLink, "connection" | "connected" | "onChange">;
@@ -94,16 +94,16 @@ export class RejectedStreams {
   async #ensure(manager: JetStreamManager, wanted: WantedConfig): Promise<StreamInfo> {
     const { log, settings } = this.#options;
     const existing = await ledStreamInfo(manager, wanted.name);
+    const limitsOf = { prefix: settings.subjectPrefix, stream: wanted.name };
+    const own = await ownLimits(manager, limitsOf);
     if (existing === undefined) {
-      const created = await manager.streams.add(wanted);
-      log.info({ stream: wanted.name, bytesMax: wanted.max_bytes }, "stream created");
+      const created = await manager.streams.add({ ...wanted, ...own });
+      log.info({ stream: wanted.name, bytesMax: created.config.max_bytes }, "stream created");
       return created;
     }
     const broken = brokenPromises(wanted, existing.config, noMessageBytes);
     if (broken.length > 0) throw new Error(broken.join("; "));
-    const limitsOf = { prefix: settings.subjectPrefix, stream: wanted.name };
-    const own = await readOwnLimits(manager, limitsOf);
-    const changed = changedLimits(wanted, existing.config, own);
+    const changed = own === undefined ? {} : changedLimits(wanted, existing.config, own);
     if (Object.keys(changed).length === 0) return existing;
     const updated = await manager.streams.update(wanted.name, changed);
     log.warn(

@@ -183,7 +183,7 @@ async function ensureOne(
 }
 
 /** Returns undefined if the NATS user may not read them: the limits then stay as they are. */
-async function ownLimits(
+export async function ownLimits(
   jsm: JetStreamManager,
   which: Parameters<typeof readOwnLimits>[1],
 ): Promise<OwnLimits | undefined> {

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
 import { rejectedOf, untilRejected } from "../../kit/rejected.ts";
+import { answeringServer } from "../import/answering-server.ts";
 import { run, servers } from "./rejected-kit.ts";
 
 interface Shown {
@@ -40,7 +41,9 @@ describe.each(gateways)("on %s", (_, gateway) => {
     const of = ["--project", project.id];
     const listed = await run(gateway, ["rejected", "list", ...of]);
     expect(listed.fault).toBeUndefined();
-    expect(listed.out).toMatch(/no_distinct_id +order +[0-9a-f-]{36} +distinct_id is absent/);
+    expect(listed.out).toMatch(
+      /no_distinct_id +order +[0-9a-f-]{36} +The event is not stored: distinct_id is absent/,
+    );
     expect(listed.out).toContain("3 rejected events: no_distinct_id 2, no_event 1");
     const json = await run(gateway, ["rejected", "list", ...of, "--event", "order", "--json"]);
     const shown = JSON.parse(json.out) as Shown[];
@@ -174,13 +177,27 @@ describe.each(gateways)("on %s", (_, gateway) => {
     });
   });
 
+  test("an event that a rule of the project filters stays in quarantine", async () => {
+    const project = await rejecting([{ event: "order", properties: { n: 1 } }]);
+    const { port, bodies } = await answeringServer({ accepted: 0, filtered: 1 });
+    const run = await replayed(
+      project,
+      ...["--set", "distinct_id=u", "--url", `http://127.0.0.1:${port}`],
+    );
+    expect(run.out).toContain(
+      "1 event not stored, and still in quarantine: filtered by a rule of the project 1",
+    );
+    expect(bodies).toHaveLength(1);
+    expect(await rejectedOf(gateway, project)).toHaveLength(1);
+  });
+
   test("purge removes the selected events and leaves the others", async () => {
     const project = await rejecting([{ event: "a" }, { event: "b" }, 7]);
     const of = ["rejected", "purge", "--project", project.id];
     const before = await rejectedOf(gateway, project);
     expect((await run(gateway, [...of, "--dry-run"])).out).toContain("3 rejected events");
     expect(await rejectedOf(gateway, project)).toEqual(before);
-    expect((await run(gateway, of)).fault).toContain("confirm with --yes");
+    expect((await run(gateway, of)).fault).toContain("cannot ask for confirmation");
     const one = await run(gateway, [...of, "--event", "a", "--yes"]);
     expect(one.out).toContain("1 rejected event removed");
     expect(await rejectedOf(gateway, project)).toEqual(before.slice(1));

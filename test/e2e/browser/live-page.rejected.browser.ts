@@ -36,7 +36,9 @@ test("the live page lists rejected events with their reason and their text, by p
   expect(await row.locator(".name").textContent()).toBe("orderno_distinct_id");
   await row.locator("summary").click();
   expect(await row.locator("pre").textContent()).toContain(html);
-  expect(await row.locator(".who").textContent()).toMatch(/^no_distinct_id: distinct_id is absent/);
+  expect(await row.locator(".who").textContent()).toMatch(
+    /^no_distinct_id: The event is not stored: distinct_id is absent/,
+  );
   await shot(page, "rejected");
   await page.locator("#list-stored").click();
   expect(await page.locator("#rejected-panel").isVisible()).toBe(false);

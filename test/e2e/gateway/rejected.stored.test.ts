@@ -41,7 +41,7 @@ describe.each(servers)("on %s, a rejected event", (_, options) => {
       expect(one.skew_ms).toBeGreaterThan(50_000);
     }
     expect(new Set(found.map(({ id }) => id)).size).toBe(3);
-    expect(found[0]!.detail).toMatch(/^distinct_id is absent/);
+    expect(found[0]!.detail).toMatch(/^The event is not stored: distinct_id is absent/);
     expect(await gateway.events(project)).toHaveLength(1);
     expect(seriesValue(await gateway.metrics(), 'penstock_rejected_total{reason="no_event"}')).toBe(
       0,

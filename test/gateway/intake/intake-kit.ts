@@ -4,6 +4,7 @@ import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { BodyHint, Exchange } from "../../../src/gateway/http/port.ts";
 import { createIntake } from "../../../src/gateway/intake/intake.ts";
+import type { QuarantineTaker } from "../../../src/gateway/intake/quarantine-port.ts";
 import type { MeteredProject, ProjectMeter } from "../../../src/gateway/projects/project.ts";
 import type { FrameWaiter, Publisher } from "../../../src/gateway/publish/port.ts";
 import type { ClientWarningTaker } from "../../../src/platform/base/client-warning.ts";
@@ -47,6 +48,7 @@ interface IntakeKitOptions {
   readonly meter?: ProjectMeter;
   readonly clientWarnings?: ClientWarningTaker;
   readonly rules?: CompiledRules;
+  readonly quarantine?: QuarantineTaker;
 }
 
 const frameBytesMax = 524_288;
@@ -113,6 +115,7 @@ export class IntakeKit {
       monotonicMs: () => this.monotonicMs(),
       nextTurn: setImmediate,
       ...(options.clientWarnings === undefined ? {} : { clientWarnings: options.clientWarnings }),
+      ...(options.quarantine === undefined ? {} : { quarantine: options.quarantine }),
     });
   }
 
