@@ -1,6 +1,6 @@
 // `npm run bench`: arguments, the order of the scenarios, and the report. Exit code 1: an
-// acknowledged event is not in the stream, or a run fails; 2: wrong usage. An unmet budget is
-// reported, but is not a failure.
+// acknowledged event is not in the stream, or a run fails; 2: wrong usage. An unmet budget is not a
+// failure.
 
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -64,7 +64,7 @@ const scenarios = {
 };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
-/** The default scenarios. The other scenarios would make a run too long. */
+/** The other scenarios would make a run too long. */
 const usual = names.filter((name) => !["replicas", "cost", "growth", "peers"].includes(name));
 const quickly = usual.filter(
   (name) =>
@@ -78,7 +78,6 @@ function wholeNumber(text: string): number {
   return value;
 }
 
-/** Parses one argument of --only: a name, or several names separated by commas. */
 function scenarioNames(text: string, before: readonly string[] = []): string[] {
   const given = text.split(",").filter((name) => name !== "");
   for (const name of given) {
@@ -123,13 +122,9 @@ function chosen({ quick, growth: onlyGrowth, only }: Options): readonly Scenario
   return quick ? quickly : usual;
 }
 
-/**
- * The CPU of other processes, in cores, above which a result gets a remark. The kernel always uses
- * some CPU.
- */
+/** A result gets a remark if other processes use more CPU. The kernel always uses some CPU. */
 const otherCoresMax = 0.3;
 
-/** The figures of a row in a line of progress. */
 const headlines: readonly (readonly [string, string])[] = [
   ["eventsPerSecond", "events/s"],
   ["p99", "ms p99"],

@@ -8,7 +8,6 @@ import { hostEnvironment, root } from "./lib/project.mjs";
 const failing = new Set(["high", "critical"]);
 const folders = { "": root, "DuckDB: ": join(root, "scripts", "duckdb") };
 
-/** Returns whether the check failed, and the text to print. */
 function audit(folder) {
   const args = ["audit", "--json", "--fetch-retries=1", "--fetch-timeout=20000"];
   const { stdout, error } = spawnSync("npm", args, {
@@ -23,7 +22,7 @@ function audit(folder) {
   if (error !== undefined) return [true, `failed: npm does not run: ${error.message}`];
   const answer = parsed(stdout);
   if (answer?.vulnerabilities !== undefined) return judged(Object.values(answer.vulnerabilities));
-  // npm's own errors have a code; the registry's have only a message.
+  // npm's own errors have a code. The registry's errors have only a message.
   const isOfRegistry = typeof answer?.message === "string" && answer.error?.code === undefined;
   const why = (answer?.message ?? stdout).replaceAll(/https?:\/\/\S+/g, "…").slice(0, 300);
   return [!isOfRegistry, `${isOfRegistry ? "not checked" : "failed"}: ${why}`];

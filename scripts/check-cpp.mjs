@@ -1,10 +1,10 @@
-// Checks the project's C++ with the installed tools: clang-format compares it with .clang-format,
-// and each of g++ and clang++ compiles it with every warning below as an error. Unchanged files are
-// skipped.
-//   npm run check         the format only: compiling takes half a minute, and few changes touch C++
-//   npm run check:cpp     both, as CI does
-// The addons' own builds do not enable these warnings, because additional warnings of newer compilers
-// must not fail a build.
+// Checks the project's C++. clang-format checks the format. g++ and clang++ compile it with every
+// warning below as an error.
+//
+// `npm run check` checks only the format. `npm run check:cpp` checks both, as CI does.
+//
+// The addons' own builds do not enable these warnings, because warnings of newer compilers must not
+// fail a build.
 
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -30,7 +30,6 @@ const common = [
   ...["-isystem", join(modulesDir, "@nozbe", "simdjson", "src"), "-isystem", nodeHeaders],
   ...["-I", scanDir, "-I", fuzzDir],
 ];
-/** The C++ standard of each part. V8's headers require the newer standard. */
 const parts = [
   { folder: scanDir, standard: "-std=c++17" },
   { folder: fuzzDir, standard: "-std=c++17" },
@@ -54,7 +53,6 @@ async function failureOf(program, args) {
   }
 }
 
-/** Compiles all sources with one compiler, one after another. The compilers run concurrently. */
 async function compileAll(compiler) {
   const failures = [];
   for (const { folder, standard } of parts) {

@@ -1,5 +1,5 @@
-// Runs the tests and prints the coverage of src by folder and file. Includes processes that tests
-// start. The report by line is in .cache/coverage/report.
+// Runs the tests and prints the coverage of src, including processes that tests start. The report
+// by line is in .cache/coverage/report.
 
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Runs when npm installs the package penstock: checks the system, builds the addons if the package
-// has none for it, and fetches the pinned Node if npm runs on another version.
+// Runs when npm installs the package penstock. Builds the addons if the package has none for this
+// system, and fetches the pinned Node if npm runs on another version.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { isAtLeast, root, SetupError } from "./lib/project.mjs";
 
 const platform = `${process.platform}-${process.arch}`;
 const runtime = join(root, "runtime");
-/** Settings of the npm that runs this script and must not apply to a second one. */
+/** Settings of the npm that runs this script. They must not apply to a second npm. */
 const ofOuterNpm =
   /^npm_config_(global|location|prefix|local_prefix|workspaces?|include_workspace_root|dry_run|package_lock_only|omit)$/i;
 const addonFolders = ["src/records/addon", "src/gateway/http/addon"];
@@ -30,7 +30,7 @@ function install() {
   if (!existsSync(join(root, "prebuilt", platform))) buildAddons(name);
 }
 
-/** Installs the package into a folder of its own, so that it is not the `node` of other packages. */
+/** In a separate folder, so that it is not the `node` of other packages. */
 function fetchNode(name, version) {
   const flags = ["--no-audit", "--no-fund", "--no-save", "--prefer-offline", "--loglevel=error"];
   try {

@@ -49,10 +49,8 @@ const crossCompiler = "aarch64-linux-gnu-g++";
 const uwsPlatforms = ["linux_x64", "linux_arm64", "darwin_x64", "darwin_arm64"];
 /** The version of Node's binary interface for which uWebSockets.js has binaries. */
 const nodeAbi = 127;
-/** Compiled where there is no prebuilt addon. */
 const sourcePackages = ["@nozbe/simdjson"];
 const addonFolders = [join("src", "records", "addon"), join("src", "gateway", "http", "addon")];
-/** The scripts that run where the package is installed. */
 const installedScripts = ["scripts/install.mjs", "scripts/nats-server.mjs"];
 
 async function release(runner) {
@@ -60,7 +58,7 @@ async function release(runner) {
   const [target] = process.argv.slice(2).filter((one) => one !== "--host-only");
   if (target === undefined)
     throw new UsageError("usage: npm run release -- <new folder> [--host-only]");
-  // npm runs scripts in the project, wherever it was called.
+  // npm runs scripts in the project, even if it was called in another folder.
   const folder = resolve(process.env.INIT_CWD ?? ".", target);
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new SetupError(`${folder} exists and is not empty: name a new folder`);
@@ -89,7 +87,6 @@ async function release(runner) {
   process.stdout.write(`${readFileSync(join(folder, "SHA256SUMS"), "utf8")}`);
 }
 
-/** Throws a SetupError if the addons for all platforms of a release cannot be built here. */
 function requireCrossCompiler() {
   if (process.platform !== "linux" || process.arch !== "x64")
     throw new SetupError(
@@ -145,7 +142,7 @@ async function fillGateway(folder, prebuilt, { hostOnly, runner }) {
     scripts: { install: "node scripts/install.mjs" },
     dependencies,
     bundleDependencies: Object.keys(dependencies),
-    /** The Node that the project pins, which `scripts/install.mjs` fetches if npm runs on another. */
+    /** If npm runs on another Node, `scripts/install.mjs` fetches this one. */
     pinnedNode: ownManifest.optionalDependencies,
   });
   writeFileSync(join(folder, "THIRD-PARTY-LICENSES"), licencesText(folder));
@@ -191,7 +188,7 @@ function fillTesting(folder) {
     ...common,
     engines: { node: ">=18" },
     exports: { types: "./index.d.cts", default: "./index.cjs" },
-    // The same version, because both speak /testing of the admin port.
+    // The same version, because both use /testing of the admin port.
     dependencies: { penstock: version },
   });
 }
@@ -200,7 +197,7 @@ function writeManifest(folder, manifest) {
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** Copies the binaries of uWebSockets.js. Set-up retains only that of its own platform. */
+/** Set-up retains only the binary of its own platform. */
 async function copyUws(folder, runner) {
   const { name, version: locked, integrity } = lockedPackages["node_modules/uWebSockets.js"];
   const cached = join(cacheDir, `${name}-${locked}`);
@@ -223,7 +220,7 @@ async function copyUws(folder, runner) {
   cpSync(cached, folder, { recursive: true });
 }
 
-/** Copies the served scripts. The rest of the package is for bundlers. */
+/** The rest of the package is for bundlers. */
 async function copyServedScripts(folder) {
   const { readStaticFiles } = await import(
     pathToFileURL(join(root, "dist", "gateway", "http", "pages", "static-files.js")).href
@@ -234,7 +231,6 @@ async function copyServedScripts(folder) {
     cpSync(join(from, "dist", name), join(folder, "dist", name));
 }
 
-/** Returns whether a file is needed: not types, source maps, or leftovers of builds. */
 function isForRunning(file) {
   return !/\.(map|[cm]?ts|tsbuildinfo)$/.test(file) && !/\buws_\w+\.node$/.test(file);
 }
@@ -249,7 +245,6 @@ async function npm(runner, args, cwd = root) {
   return said;
 }
 
-/** Returns the lines for `sha256sum --check`. */
 function checksums(folder) {
   const lines = readdirSync(folder)
     .sort()

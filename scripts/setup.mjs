@@ -1,5 +1,4 @@
-// Prepares a fresh clone. Runs on the host's Node 18. Skips steps that have nothing to do. May be
-// interrupted and run again: no program that it started is left running.
+// Prepares a fresh clone. Runs on the host's Node 18. May be interrupted and run again.
 
 import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
 import { bringDuckdb, isDuckdbCurrent } from "./lib/duckdb.mjs";
@@ -10,9 +9,7 @@ import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import { announce, root, SetupError } from "./lib/project.mjs";
 import { runProgram } from "./lib/runner.mjs";
 
-/** Whether to install the packages of tests and tools, which `up` does not need. */
 const withTools = process.argv.includes("--tools");
-/** Whether to install the Parquet writer, which few users need. */
 const withParquet = withTools || process.argv.includes("--parquet");
 
 async function setUp(runner) {
@@ -40,7 +37,7 @@ async function installAndBuild(runner) {
   await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
 }
 
-/** Takes the lock; returns undefined if the checkout is read-only and complete. */
+/** undefined if the checkout is read-only and complete. */
 async function lockOrNothingToDo(runner) {
   try {
     return await takeLock(runner);

@@ -1,5 +1,5 @@
-// Runs the tests on the pinned Node. If few files fail, they run again, alone. Tests that pass in
-// the second run are flaky. With --release a flaky test fails the run.
+// Runs the tests on the pinned Node. If few files fail, they run again, alone. With --release, a
+// test that passes only in the second run fails the run.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { findOnPath } from "./lib/prerequisites.mjs";
 import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
-/** Maximum number of failed files that run again. With more failures, load is not the cause. */
+/** With more failures, load is not the cause, and no file runs again. */
 const filesRerunMax = 5;
 /** Each test of these files starts its own servers. A whole file takes minutes. */
 const testsApart = /faults[\\/]scenarios\.[a-z]+\.test\.ts$/;
@@ -43,10 +43,7 @@ function runTests(args, { isRelease }) {
   return failed === 0 && passed > 0 ? 0 : 1;
 }
 
-/**
- * Runs the failed files again, one at a time. If the tests of a file are independent, runs only its
- * failed tests. Undefined if nothing must run again.
- */
+/** One file at a time. If the tests of a file are independent, only its failed tests run. */
 function rerunFailures({ failures, status }) {
   const isFew = failures.length > 0 && failures.length <= filesRerunMax;
   if (status === 0 || !isFew) return undefined;
@@ -67,7 +64,6 @@ function rerunFailures({ failures, status }) {
   };
 }
 
-/** A file that could not be loaded has no named tests. */
 function isInPart({ file, tests }) {
   return testsApart.test(file) && !tests.includes(file);
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// The entry point. Passes arguments, streams and signals to the commands, and sets the exit code: 0
-// for success, 1 for failure, 2 for wrong arguments or settings.
+// The entry point. Sets the exit code: 0 for success, 1 for failure, 2 for wrong arguments or
+// settings.
 
 import type { CommandContext } from "./commands/context.ts";
 
-// Checked first, because other modules need features of Node that older versions lack.
+// Checked first, because other modules need features that older versions of Node lack.
 const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(
@@ -13,8 +13,8 @@ if (isOlder(process.versions.node, nodeMin)) {
   process.exit(1);
 }
 
-// uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
-// later. The default of 4 KiB is too small for the cookies and referrer of some browsers.
+// uWebSockets.js reads this variable when it is loaded. Its default of 4 KiB is too small for the
+// cookies of some browsers.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 
 // Node prints an experimental warning for its SQLite module, which file locks use.
@@ -36,7 +36,7 @@ async function main(): Promise<number> {
   const { stdout, stderr } = process;
   const stop = stopSignal(process);
   stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // The program that read the output has ended, for example `head`.
+    // The program that reads the output has ended, for example `head`.
     if (error.code === "EPIPE") stop.abort();
     else throw error;
   });
@@ -60,7 +60,6 @@ async function main(): Promise<number> {
     await program.parseAsync(argv);
     return 0;
   } catch (error) {
-    // commander has already printed the error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     if (stop.signal.aborted && (error as Error).name === "AbortError") return 0;
     const { message } = error as Error;
@@ -83,5 +82,5 @@ function dieLoudly(error: unknown): void {
 process.on("uncaughtException", dieLoudly);
 process.on("unhandledRejection", dieLoudly);
 const exitCode = await main();
-// The exit ends everything that is still open. The empty write drains standard output first.
+// Drains standard output before the exit.
 process.stdout.write("", () => process.exit(exitCode));

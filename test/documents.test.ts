@@ -1,5 +1,4 @@
-// Checks of all Markdown files that need no server: links and anchors resolve, named files exist,
-// shell blocks are marked. Each test lists every offender.
+// Checks of all Markdown files that need no server. Each test lists every offender.
 
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -8,7 +7,6 @@ import { anchorsOf, blocksOf, markdownFiles, proseOf, read, root } from "./docs/
 
 const files = markdownFiles();
 
-/** The findings of `check` in each Markdown file, as "file: finding". */
 function findings(check: (file: string) => readonly string[]): string[] {
   return files.flatMap((file) => check(file).map((finding) => `${file}: ${finding}`));
 }
@@ -75,7 +73,7 @@ function unnamedPackages(file: string): string[] {
     const packages = [...text.matchAll(/ from "([@\w/-]+)";$/gm)].map(([, name = ""]) => name);
     const words = said.split(" ");
     const isSaid = (name: string): boolean => {
-      // Our own packages are files of a release, and are not in a registry.
+      // Penstock's own packages are files of a release, and are not in a registry.
       const [, own] = /^@penstock\/(\w+)$/.exec(name) ?? [];
       const file = own === undefined ? undefined : new RegExp(`\\bpenstock-${own}-[\\d.]+\\.tgz`);
       return file?.test(lines.join("\n")) ?? words.includes(name);

@@ -66,7 +66,6 @@ const metrics = {
 const observed = new Observed(effectsApi);
 const templates = Object.keys(effectsApi.api.paths);
 
-/** The paths that read the database, with a request that is answered 200. */
 const reads = {
   "/projects/shop/persons": ["?distinct_id=ada", "", "?limit=1"],
   [`/projects/shop/persons/${ada.uuid}`]: [""],
@@ -99,7 +98,7 @@ function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
 describe("docs/reference/openapi-effects.yaml", () => {
   test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Replaces the dynamic reference, which Ajv resolves to a wrong anchor.
+    // Ajv resolves the dynamic reference to a wrong anchor.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
@@ -128,7 +127,7 @@ describe("docs/reference/openapi-effects.yaml", () => {
     expect(await answered(ready, "/readyz")).toEqual([200, 200]);
   });
 
-  test("describes the answers to a foreign host name and to queries that are wrong, not found or timed out", async () => {
+  test("describes the answers to foreign host names and failed queries", async () => {
     const base = await serverOf();
     for (const [at, [query = ""]] of Object.entries(reads)) {
       const own = query === "" ? "?" : `${query}&`;

@@ -41,20 +41,18 @@ let gateway = await gatewayForFile({
 let project = await gateway.project();
 const observed = new Observed();
 
-/** Sends the request, checks the answer against the file, and returns the status. */
 async function answered(at: string, asked: Asked, base = gateway.url): Promise<number> {
   const answer = await ask(base + at, asked);
   observed.note(at, (asked.method ?? "GET").toLowerCase(), answer);
   return answer.status;
 }
 
-/** The code of requests that an upstream answers. Such requests are not events. */
 const ofNoEvent = "upstream_unavailable";
 
 describe("docs/openapi.yaml", () => {
   test("is valid according to the OpenAPI 3.1 schema", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Replaces the dynamic reference, which Ajv resolves to a wrong anchor.
+    // Ajv resolves the dynamic reference to a wrong anchor.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
@@ -143,7 +141,7 @@ describe("docs/openapi.yaml", () => {
     }
   });
 
-  test("describes the rejection of a body that is too long, on every path and method of the SDKs", async () => {
+  test("describes the rejection of a body that is too long", async () => {
     for (const template of publicPaths.filter((one) =>
       sdkPaths.includes(one.replace(/(?<=.)\/$/, "")),
     )) {
@@ -235,7 +233,6 @@ describe("docs/openapi.yaml", () => {
     },
   );
 
-  /** Sends a request with this many events at a path that converts bodies. */
   function convertible(at: string, count = 1, key = project.key): Asked {
     const headers = { Authorization: `Bearer ${key}` };
     if (conversionAt(at) === "otlp") {

@@ -1,5 +1,5 @@
 // `npm run test:unit`: the tests that start no process. A test file is included if no file that it
-// imports, directly or indirectly, is a module that starts processes.
+// imports, directly or indirectly, starts processes.
 
 import { globSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -9,7 +9,7 @@ import allTests from "./vitest.config.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 const startsProcesses = /^\s*import [^;"]*"node:(child_process|cluster)"/m;
-/** Imports and re-exports of values; types are removed when a file runs. */
+/** Types are removed when a file runs, so only imports of values count. */
 const imports = /(?:^(?:import|export)(?! type)[^;"]*?|\bimport\()"(\.[^"]+)"/gm;
 
 function isUnitTest(testFile: string): boolean {

@@ -1,25 +1,17 @@
-// Test files start their own servers and wait most of the time, so five run concurrently. With
-// four, all files took 2,600 s, a third of it CPU time. Files share processes, because a separate
-// process costs half a second of CPU. A file must leave nothing in a process that affects other
-// files.
+// Test files start their own servers and wait most of the time, so five run concurrently. With four,
+// all files took 2,600 s, a third of it CPU time. Files share processes, because a separate process
+// costs half a second of CPU. A file must leave nothing in a process that affects other files.
 
 import { readFileSync, statfsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./kit/slow-first.ts";
 
-/**
- * Processes that tests start use this cache, so that they do not strip the types of the same files
- * each time.
- */
 const stripped = new URL("kit/stripped.mjs", import.meta.url);
 const inMemory = "/dev/shm";
 const inMemoryBytesMin = 4 * 1_073_741_824;
 
-/**
- * Whether temporary files can be in memory, where an fsync takes no time. A killed process loses
- * nothing there, as on a disk. Some tests run programs from temporary folders.
- */
+/** In memory, an fsync takes no time. Some tests run programs from temporary folders. */
 function hasMemoryFolder(): boolean {
   try {
     const { bavail, bsize } = statfsSync(inMemory);
@@ -46,8 +38,8 @@ export default defineConfig({
     setupFiles: countsCoverage ? ["test/kit/take-coverage.ts"] : [],
     env: {
       NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}`,
-      // nats-server and promtool live for seconds. With fewer garbage collections, promtool takes
-      // 40 % less CPU, and a scenario with a cluster 10 % less.
+      // nats-server and promtool live for seconds. With fewer garbage collections, promtool takes 40 %
+      // less CPU, and a scenario with a cluster 10 % less.
       GOGC: "400",
       ...(hasMemoryFolder() ? { TMPDIR: inMemory } : {}),
     },

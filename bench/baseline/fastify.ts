@@ -1,6 +1,5 @@
 // The main baseline: what a good engineer writes in an afternoon. It uses Fastify, JSON.parse and
-// one js.publish per event. It publishes all events of a body concurrently, and returns 200 after
-// all acknowledgements.
+// one js.publish per event. It returns 200 after all acknowledgements.
 
 import { createGunzip } from "node:zlib";
 import { jetstream } from "@nats-io/jetstream";
@@ -31,8 +30,7 @@ const projects = readProjects();
 const js = jetstream(await connectToNats(), { timeout: ackTimeoutMs });
 const app = fastify({ bodyLimit: bodyBytesMax });
 
-// Fastify's own JSON parser also guards against prototype poisoning, which costs time and is not
-// needed here.
+// Fastify's own JSON parser also guards against prototype poisoning, which costs time.
 app.removeContentTypeParser("application/json");
 app.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) => {
   try {

@@ -1,5 +1,5 @@
-// A ten-minute script that imports a file. It reads and parses lines, and sends batches one after
-// another. It records no progress, creates no uuids, and ends at any error.
+// A ten-minute script that imports a file, for comparison with `penstock import`. It records no
+// progress and ends at any error.
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";

@@ -1,5 +1,5 @@
-// Code that the baselines share: the projects by key, and the record of an event with the fields
-// that Penstock stores. The baselines check only the required fields of an event.
+// Code that the baselines share. They store the fields that Penstock stores, but check only the
+// required fields of an event.
 
 import { randomUUID } from "node:crypto";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -24,7 +24,6 @@ const kinds: Readonly<Record<string, string>> = {
   $identify: "identify",
 };
 
-/** Returns the project ids by key. */
 export function readProjects(): ReadonlyMap<string, string> {
   const count = Number(process.env["BENCH_PROJECTS"]);
   return new Map(
@@ -40,7 +39,6 @@ export function liveSubject(projectId: string): string {
   return `${prefix}.live.0.${projectId}`;
 }
 
-/** Returns the valid events of a body. */
 export function storable(body: CaptureBody): CaptureEvent[] {
   return (body.batch ?? [body]).filter(
     ({ event, distinct_id }) =>

@@ -1,5 +1,5 @@
-// The ceiling: bare uWebSockets.js that reads and discards the body and sends the same answer as
-// Penstock for one event. No server in one process with this HTTP library can be faster.
+// The ceiling: bare uWebSockets.js that reads and discards the body. No server in one process with
+// this HTTP library can be faster.
 
 import { App, us_socket_local_port } from "uWebSockets.js";
 

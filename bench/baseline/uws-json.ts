@@ -1,5 +1,5 @@
 // The baseline without the cost of a web framework: uWebSockets.js, JSON.parse, and one js.publish
-// per event. It differs from Penstock in the scanner and the group commit.
+// per event.
 
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { gunzip } from "node:zlib";

@@ -8,11 +8,8 @@ import { storedLine, type TestEvent } from "../../test/kit/stored-events.ts";
 export interface History {
   readonly name: string;
   readonly events: number;
-  /** Number of first events, which are applied but not measured. */
   readonly warmUpEvents: number;
-  /** The expected result of every measured link, if the events are links. */
   readonly outcome?: LinkOutcome;
-  /** Returns the uuid of an event. Default: a random uuid, like the uuids of clients. */
   readonly uuid?: (index: number) => string;
   readonly event: (index: number) => Pick<TestEvent, "distinctId" | "set" | "kind" | "event"> & {
     readonly properties?: Readonly<Record<string, unknown>>;
@@ -26,7 +23,6 @@ export const eventsInFrame = 1_000;
 const startMs = Date.UTC(2026, 10, 20, 12);
 const padding = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web", step: 7 };
 
-/** The histories that have a budget. */
 export const historyNames = {
   known: "known people, nothing changes",
   set: "$set in every event, 10,000 people",
@@ -90,7 +86,6 @@ function identify(distinctId: string, index: number): ReturnType<History["event"
   return { distinctId, event: "$identify", kind: "identify", properties };
 }
 
-/** Returns the frame with this number as NDJSON. The time between two frames is a millisecond. */
 export function frameText(history: History, frame: number, projectId: string): string {
   const receivedAtMs = startMs + frame;
   let text = "";
@@ -108,10 +103,7 @@ function randomUuidOf(index: number): string {
   return uuidText(createHash("md5").update(String(index)).digest("hex"));
 }
 
-/**
- * Returns a UUID of version 7, which begins with the time, like the uuids of posthog-js and the
- * gateway.
- */
+/** Begins with the time, like the uuids of posthog-js and the gateway. */
 export function timedUuidOf(index: number): string {
   const time = (startMs + Math.floor(index / eventsInFrame)).toString(16).padStart(12, "0");
   const rest = createHash("md5").update(String(index)).digest("hex");

@@ -1,5 +1,5 @@
 // Applies the streams in a separate process. Measures the time from one sequence to another, and
-// the CPU and memory of the process. The database is given by its URL.
+// the CPU and memory of the process.
 
 import { connect } from "@nats-io/transport-node";
 import type { EffectsStore } from "../../src/readers/effects/store/port.ts";
@@ -10,12 +10,10 @@ import { eventsInFrame } from "./histories.ts";
 
 export interface EffectsJob {
   readonly natsUrl: string;
-  /** `postgres://…`, or the file of a SQLite database. */
   readonly database: string;
   readonly stream: string;
   readonly from: number;
   readonly to: number;
-  /** Whether to count the results of links. */
   readonly countsLinks: boolean;
 }
 
@@ -24,7 +22,6 @@ export interface EffectsAnswer {
   readonly seconds: number;
   readonly cpuSeconds: number;
   readonly rssPeakBytes: number;
-  /** The number of links by result since the beginning of the stream; empty if not requested. */
   readonly links: Readonly<Record<string, number>>;
 }
 
@@ -61,7 +58,6 @@ await connection.close();
 process.send?.(answer);
 process.disconnect?.();
 
-/** Returns the number of the last frame in the database. */
 function committed(): number {
   const { streams } = writer.status(Date.now());
   return streams.find((one) => one.stream === stream)?.sequence ?? 0;

@@ -1,7 +1,5 @@
-// Sends one body repeatedly on many connections, whatever the answers are. Other clients are
-// measured during this load. Reopens closed connections. A body may lack its last byte, which is
-// never sent, or be sent in chunks of one byte. Instead of bodies, the load may be connections that
-// stay open, or that close in the middle of the TLS handshake.
+// Sends one body repeatedly on many connections, with any answers, while other clients are
+// measured. Reopens closed connections.
 
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -10,9 +8,7 @@ import { clientHello } from "../../test/kit/client-hello.ts";
 import { headOf, responseEnd, statusOf } from "./http.ts";
 import { endWith, type LoadJob } from "./job.ts";
 
-/** The delay before a closed connection is reopened. */
 const pauseMs = 100;
-/** The number of connections opened in one group. */
 const openedAtOnce = 50;
 /**
  * The interval between requests of a held connection, which the server closes after ten seconds.
@@ -47,7 +43,6 @@ function inChunks(bytes: Buffer): string {
   return `${bytes.toString("latin1").replace(/./gs, "1\r\n$&\r\n")}0\r\n\r\n`;
 }
 
-/** Sends on one connection until the connection closes or the time is over. */
 function sendOn(localAddress: string | undefined): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect({

@@ -9,7 +9,6 @@ import type { LoadJob, LoadResult } from "./job.ts";
 
 const timeoutSeconds = 120;
 const sampleMs = 100;
-/** Minimum number of cores for a second worker, which would otherwise slow the server. */
 const coresForWorkers = 6;
 const connectionsForWorkers = 32;
 
@@ -19,9 +18,9 @@ const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n") : [bytes
 let clients = 0;
 
 /**
- * Lets connections start at different bodies, so that all bodies are in flight at the same time. If
- * there are more bodies than connections, each connection gets a part of the bodies. Otherwise the
- * client would prepare every body for every connection, which takes minutes.
+ * Connections start at different bodies, so that all bodies are in flight at the same time.
+ * Preparing all bodies for all connections takes minutes, so each connection may get a part of
+ * them.
  */
 function rotate(client: autocannon.Client): void {
   const number = clients++;

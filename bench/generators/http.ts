@@ -1,5 +1,4 @@
-// The part of HTTP/1.1 that the bench's own clients need. They write one kind of request, with or
-// without TLS, and read answers that have a Content-Length.
+// The part of HTTP/1.1 that the bench's own clients need. Answers must have a Content-Length.
 
 import { connect, type Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
@@ -10,11 +9,10 @@ const statusStart = "HTTP/1.1 ".length;
 
 export interface Opened {
   readonly socket: Socket;
-  /** The name of the socket's event when the socket is open; with TLS, after the handshake. */
   readonly openEvent: string;
 }
 
-/** Opens a connection to the URL's server. With TLS, accepts any certificate. */
+/** With TLS, accepts any certificate. */
 export function openTo(url: string): Opened {
   const { protocol, hostname: host, port } = new URL(url);
   const options = { host, port: Number(port), noDelay: true };
@@ -23,7 +21,6 @@ export function openTo(url: string): Opened {
   return { socket, openEvent: "secureConnect" };
 }
 
-/** Returns the head of a request. If `bodyBytes` is undefined, the body is sent in chunks. */
 export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {
   const encoding =
     job.contentEncoding === undefined ? "" : `Content-Encoding: ${job.contentEncoding}\r\n`;
@@ -33,7 +30,6 @@ export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {
   return Buffer.from(`${first}Content-Type: application/json\r\n${encoding}${framing}\r\n\r\n`);
 }
 
-/** Returns the offset of the response's end, or undefined if the response is incomplete. */
 export function responseEnd(received: Buffer): number | undefined {
   const headLength = received.indexOf(headEnd);
   if (headLength < 0) return undefined;

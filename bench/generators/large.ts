@@ -1,5 +1,5 @@
-// Closed-loop load of large bodies. All bodies are different, and each is written from its own
-// memory. Waits for every answer, so that acknowledged and stored events can be compared exactly.
+// Closed-loop load of large, different bodies. Waits for every answer, so that acknowledged and
+// stored events can be compared exactly.
 
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -8,7 +8,6 @@ import { headOf, responseEnd, statusOf } from "./http.ts";
 import { endWith, type LoadJob } from "./job.ts";
 import { findMark, makeUnique } from "./unique.ts";
 
-/** The default number of gzipped bodies, which are compressed in advance and sent once. */
 const gzippedBodiesDefault = 8;
 const gzipLevel = 6;
 
@@ -45,7 +44,6 @@ async function open(): Promise<Socket> {
   return socket;
 }
 
-/** Sends one request after another. Resolves with the answer to the last request. */
 async function post(socket: Socket, deadlineMs: number): Promise<void> {
   const own = Buffer.from(template);
   while (sent < amount && (sent === 0 || performance.now() < deadlineMs)) {

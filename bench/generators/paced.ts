@@ -1,7 +1,6 @@
-// Open-loop load: requests are due at a fixed rate, in one small burst per millisecond, whether or
-// not earlier requests have been answered. If every connection is busy, a request waits. Latency is
-// measured from the time at which a request was due, so a stalled server increases it (no
-// coordinated omission).
+// Open-loop load: requests are due at a fixed rate, even if earlier requests have not been
+// answered. Latency is measured from the time at which a request was due, so a stalled server
+// increases it (no coordinated omission).
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -12,7 +11,6 @@ import type { LoadJob, LoadResult } from "./job.ts";
 
 interface Connection {
   readonly socket: Socket;
-  /** The time at which the request of this connection was due, in nanoseconds. */
   dueNs: bigint;
   received: Buffer | undefined;
   isAnswered: boolean;
@@ -20,7 +18,6 @@ interface Connection {
 
 const nsPerMs = 1_000_000n;
 const nsPerSecond = 1e9;
-/** The time limit after the last request was due. */
 const lastAnswersMsMax = 30_000;
 
 const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
@@ -36,11 +33,9 @@ let sent = 0;
 let answered = 0;
 let refused = 0;
 let failed = 0;
-/** Number of requests on new connections that closed without a response. */
 let lost = 0;
 let last200Ns: bigint | undefined;
 let longestGapNs = 0n;
-/** The time from which latency is recorded. */
 let settledNs = 0n;
 
 function send(connection: Connection, dueNs: bigint): void {
@@ -115,7 +110,6 @@ async function pace(): Promise<bigint> {
   while (due < total) {
     const elapsedMs = Number((process.hrtime.bigint() - beginNs) / nsPerMs);
     for (; due < total; due++) {
-      // The burst of a request is due at a whole millisecond.
       const dueMs = Math.floor((due * 1_000) / rate);
       if (dueMs > elapsedMs) break;
       const dueNs = beginNs + BigInt(dueMs) * nsPerMs;
@@ -123,8 +117,8 @@ async function pace(): Promise<bigint> {
         sendOnNew(dueNs);
         continue;
       }
-      // Uses connections in turn, because the server closes a connection that is idle for ten
-      // seconds.
+      // The server closes a connection that is idle for ten seconds, so connections are used in
+      // turn.
       const connection = idle.shift();
       if (connection === undefined) dueTimes.push(dueNs);
       else send(connection, dueNs);

@@ -5,12 +5,10 @@ import { randomBytes } from "node:crypto";
 
 export const uniqueMark = "unique-00000000000000000000000000000000";
 
-/** Writes 128 random bits, as hex, over the mark at offset `at`. */
 export function makeUnique(body: Buffer, at: number): void {
   body.write(randomBytes(16).toString("hex"), at + "unique-".length, "latin1");
 }
 
-/** Returns the offset of the mark. Throws if there is none. */
 export function findMark(body: Buffer): number {
   const at = body.indexOf(uniqueMark);
   if (at < 0) throw new Error("make body unique: the mark is not in it");

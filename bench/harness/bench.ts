@@ -1,6 +1,5 @@
-// The input of a scenario: the amount of work, and the destination of its rows. A row is one
-// measurement of one round. Tables and budgets are computed from the rows later, so that all shown
-// values are recorded.
+// The input of a scenario, and the destination of its rows. A row is one measurement of one round.
+// Tables and budgets are computed from the rows, so that all shown values are recorded.
 
 import type { Row } from "../report/rows.ts";
 import type { ClosedLoop, Load } from "./load.ts";
@@ -13,22 +12,18 @@ export interface Bench {
   readonly closedLoop: ClosedLoop;
   /** Parts of the names of the attacks to run; undefined for all attacks. */
   readonly beside: readonly string[] | undefined;
-  /** Returns the number of rounds: `usual`, or fewer in a quick run. */
   rounds(usual: number): number;
   note(row: Row): void;
-  /** Adds a remark for the reader of the result. */
   remark(text: string): void;
 }
 
 export interface Cell {
   readonly variant: Variant;
   readonly sync: Sync;
-  /** Penstock's configuration; undefined for the default. */
   readonly frameScope?: FrameScope;
   readonly atomicBatches?: false;
   readonly replicas?: number;
   readonly workers?: number;
-  /** The delay of the store's responses in milliseconds. */
   readonly lateMs?: number;
 }
 
@@ -40,7 +35,6 @@ interface CellsOptions {
   readonly projects?: number;
   readonly partitions?: number;
   readonly replicas?: number;
-  /** The warm-up of the first load of each session, or of each load if `warmEach`. */
   readonly warmUpSeconds: number;
   readonly warmEach: boolean;
 }
@@ -78,7 +72,6 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
   }
 }
 
-/** Returns the name of the measured variant: its own name, or a title with an unusual setting. */
 function nameOf(cell: Cell): string {
   const { variant, frameScope, atomicBatches, replicas, workers, lateMs } = cell;
   const settings = [
@@ -91,7 +84,6 @@ function nameOf(cell: Cell): string {
   return settings.length === 0 ? variant : [variantTitles[variant], ...settings].join(", ");
 }
 
-/** Returns a load for the warm-up. For large bodies it is one request, which may take seconds. */
 function warmUpOf(load: Load): Load {
   return load.unique === true ? { ...load, amount: 1 } : load;
 }

@@ -1,5 +1,5 @@
-// The posted bodies: product-analytics events of about 400 bytes, the same in every run.
-// Neighbouring events differ, so that no server profits from repeated bytes.
+// The posted bodies: events of about 400 bytes, the same in every run. Neighbouring events differ,
+// so that no server profits from repeated bytes.
 
 import { gzipSync } from "node:zlib";
 import { uniqueMark } from "../generators/unique.ts";
@@ -9,7 +9,6 @@ const firstMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 const pages = ["pricing", "docs/start", "blog/launch", "account/settings", "checkout"];
 const browsers = ["Firefox", "Chrome", "Safari", "Edge"];
 
-/** One event, about 400 bytes of JSON, plus `paddingBytes`. */
 export function event(index: number, paddingBytes = 0): Record<string, unknown> {
   return {
     event: index % 3 === 0 ? "$pageview" : "button clicked",
@@ -32,12 +31,10 @@ export function event(index: number, paddingBytes = 0): Record<string, unknown> 
   };
 }
 
-/** A body for /capture/: one event. */
 export function singleBody(index: number, project = 0, paddingBytes = 0): Buffer {
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), ...event(index, paddingBytes) }));
 }
 
-/** An event with fewer fields: about 200 bytes. */
 export function smallBody(): Buffer {
   const { event: name, distinct_id, timestamp, properties } = event(1);
   const { $current_url } = properties as Record<string, unknown>;
@@ -52,16 +49,12 @@ export function smallBody(): Buffer {
   );
 }
 
-/** A body for /batch/ with this number of events. */
 export function batchBody(events: number, project = 0): Buffer {
   const batch = Array.from({ length: events }, (_, index) => event(index));
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), batch }));
 }
 
-/**
- * Like batchBody, with a mark that makes each request different, because a repeated large body is
- * stored once.
- */
+/** The mark makes each request different, because a repeated large body is stored once. */
 export function uniqueBatchBody(events: number): Buffer {
   const [first, ...others] = Array.from({ length: events }, (_, index) => event(index));
   return Buffer.from(
@@ -76,5 +69,4 @@ export function gzipped(body: Buffer): Buffer {
   return gzipSync(body);
 }
 
-/** The number of events of a body just under the limit of 20 MiB. */
 export const hugeBatchEvents = 45_000;

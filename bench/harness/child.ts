@@ -1,5 +1,5 @@
-// Child processes of the bench. Each child is ended through its own process object, even if the
-// bench itself ends early. If a child ends too early, the error contains its last output.
+// Child processes of the bench, which end even if the bench ends early. If a child ends too early,
+// the error contains its last output.
 
 import { type ChildProcess, spawn } from "node:child_process";
 
@@ -7,25 +7,20 @@ interface ChildOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether to open an IPC channel. */
   readonly ipc?: boolean;
 }
 
 export interface Child {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** Returns the last 64 KiB of standard output and standard error. */
   said(): string;
   /**
    * Resolves with the first result of `pick` that is not undefined; calls `pick` for each output
    * line.
    */
   line<T>(pick: (line: string) => T | undefined, timeoutMs: number): Promise<T>;
-  /** Resolves with the next IPC message of the child. */
   message<T>(timeoutMs: number): Promise<T>;
-  /** Resolves when the child has ended by itself with exit code 0. */
   finished(timeoutMs: number): Promise<void>;
-  /** Sends SIGTERM, and SIGKILL after a grace period. Resolves when the child has ended. */
   end(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -68,7 +63,6 @@ export function startChild({ program, args, env = {}, ipc = false }: ChildOption
     );
   }
 
-  /** Waits for the result of `listen`, the child's end or the deadline, whichever is first. */
   function first<T>(
     what: string,
     timeoutMs: number,

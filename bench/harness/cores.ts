@@ -4,18 +4,14 @@
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 
-/**
- * The ids of the processes for the first core, and the ids of the processes for the other cores.
- */
 interface Apart {
   readonly alone: readonly number[];
   readonly others: readonly number[];
 }
 
 /**
- * Assigns the threads of `alone` to the first core. Assigns the threads of `others`, this process
- * and its future children to the other cores. Returns the function that undoes the assignment;
- * undefined without taskset or with only one core.
+ * `alone` gets the first core. `others`, this process and its children get the other cores. Returns
+ * the function that undoes this; undefined without taskset or with only one core.
  */
 export function setApart({ alone, others }: Apart): (() => void) | undefined {
   const cores = availableParallelism();

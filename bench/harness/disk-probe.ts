@@ -1,6 +1,5 @@
-// Measures the time that the disk needs for a small durable write during another measurement.
-// Requests that wait for the store also wait for such writes, including writes of other users of
-// the disk. The probe writes a twentieth of the writes of the lightest load.
+// Measures small durable writes to the disk during another measurement, because requests that wait
+// for the store also wait for writes of other users of the disk.
 
 import { close, fdatasync, open, write } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +13,7 @@ const bytes = Buffer.alloc(4_096, 1);
 const nsPerMs = 1e6;
 
 interface DiskProbe {
-  /** Ends the probe; returns the p99 in milliseconds. */
+  /** Returns the p99 in milliseconds. */
   stop(): Promise<number>;
 }
 

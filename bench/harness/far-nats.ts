@@ -1,6 +1,6 @@
-// A connection to a nats-server whose answers are delayed by some milliseconds, to simulate
-// distance. It needs no root privileges. A timer of Node is up to a millisecond late, so figures
-// must also state the measured round trip.
+// A connection to a nats-server whose answers are delayed, to simulate distance without root
+// privileges. A timer of Node is up to a millisecond late, so figures must also state the measured
+// round trip.
 
 import { createServer, connect as dial, type Socket } from "node:net";
 import { connect } from "@nats-io/transport-node";
@@ -15,7 +15,6 @@ interface FarNats {
 
 const pings = 50;
 
-/** Forwards each chunk from the server after `lateMs`; data to the server is not delayed. */
 export async function startFarNats(upstreamUrl: string, lateMs: number): Promise<FarNats> {
   const { hostname, port } = new URL(upstreamUrl);
   const sockets = new Set<Socket>();

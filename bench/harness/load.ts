@@ -1,5 +1,4 @@
-// Runs a load generator in a separate process against one server and returns its result. Knows the
-// generators, but nothing about the server.
+// Runs a load generator in a separate process against one server and returns its result.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -11,21 +10,18 @@ import { type Child, startChild } from "./child.ts";
 import { workFolder } from "./nats.ts";
 import { cpuSeconds } from "./process-stats.ts";
 
-/** A client whose connections each send the next request after the response to the last request. */
 export type ClosedLoop = "wrk" | "autocannon";
 
 export interface Load {
-  /** The name of the load in the tables. */
   readonly name: string;
   readonly path: string;
-  /** Default: POST. */
   readonly method?: "POST" | "PUT";
-  /** The bodies, which are sent in turn. None may contain a line break. */
+  /** Sent in turn. No body may contain a line break. */
   readonly bodies: readonly Buffer[];
   readonly contentEncoding?: "gzip" | "br";
   /**
-   * If true, the body contains the unique mark, so that all requests differ. The generator then
-   * compresses the bodies itself.
+   * The body contains the unique mark, so that all requests differ. The generator compresses the
+   * bodies itself.
    */
   readonly unique?: boolean;
   readonly eventsPerRequest: number;
@@ -35,17 +31,10 @@ export interface Load {
    * For unique bodies: the number of responses after which the load ends, instead of a duration.
    */
   readonly amount?: number | undefined;
-  /** Requests per second of an open loop. Absent for a closed loop. */
   readonly rate?: number | undefined;
-  /**
-   * For loads with a rate: the duration of the start in which latency is not recorded. Default 0.
-   */
   readonly settleSeconds?: number | undefined;
-  /** For loads with a rate: each request opens a new connection. */
   readonly opensConnections?: boolean;
-  /** The form in which an attack sends its bodies repeatedly, whatever the responses are. */
   readonly attack?: Delivery;
-  /** For an attack: the local addresses of its connections, which it uses in turn. */
   readonly from?: readonly string[];
 }
 
@@ -54,7 +43,6 @@ export interface LoadRun extends LoadResult {
 }
 
 const generators = join(import.meta.dirname, "..", "generators");
-/** Connections per thread of wrk. One thread saturates most servers on this machine. */
 const connectionsPerThread = 64;
 const graceMs = 180_000;
 const sampleMs = 50;
@@ -142,7 +130,6 @@ async function runWrk(url: string, load: Load): Promise<LoadRun> {
   );
 }
 
-/** Resolves with the result and the client's CPU, which must be read while the client runs. */
 async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadRun> {
   let clientCpuSeconds = 0;
   const timer = setInterval(() => {
@@ -157,7 +144,6 @@ async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadR
   }
 }
 
-/** Returns the file of the bodies. The file is written once: its name is a hash of the bodies. */
 function bodyFile(bodies: readonly Buffer[]): string {
   const bytes =
     bodies.length === 1 ? bodies[0]! : Buffer.from(`${bodies.map(String).join("\n")}\n`);

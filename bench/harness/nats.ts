@@ -1,6 +1,5 @@
-// A nats-server of the test kit for a run of the bench, with an empty store and Penstock's streams.
-// The store is on the project's disk, because an fsync in memory would cost nothing. The settings
-// are those of the embedded server, except the sync interval.
+// A nats-server for a run of the bench, with an empty store and Penstock's streams. The store is on
+// the project's disk, because an fsync in memory would cost nothing.
 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -20,16 +19,11 @@ import type { Row } from "../report/rows.ts";
 export type Sync = Exclude<Row["sync"], "">;
 
 export interface BenchNats {
-  /** The URLs of all nodes, separated by commas. */
   readonly url: string;
-  /** The URL of the node that leads the first live stream. */
   readonly leaderUrl: string;
-  /** The pid of the first node. */
   readonly pid: number;
-  /** The pid of every node. */
   readonly pids: readonly number[];
   readonly connection: NatsConnection;
-  /** Adds projects `bench-0`, `bench-1`, … with the keys from `keyOf`. */
   addProjects(count: number): Promise<void>;
   /**
    * Resolves with the numbers of messages and events in the live streams when the numbers no longer
@@ -38,9 +32,7 @@ export interface BenchNats {
   stored(
     countsEvents: "by header" | "one a message",
   ): Promise<{ messages: number; events: number }>;
-  /** Empties the live streams. */
   purge(): Promise<void>;
-  /** Kills the node that leads the first live stream. */
   killLeader(): Promise<void>;
   end(): Promise<void>;
 }
@@ -53,10 +45,7 @@ interface Servers {
 
 export const prefix = "penstock";
 export const workFolder = resolve(import.meta.dirname, "../../.cache/bench");
-/**
- * The default sync interval of nats-server, with which an acknowledgement does not wait for the
- * disk.
- */
+/** nats-server's default, with which an acknowledgement does not wait for the disk. */
 const lazyInterval = "2m";
 const streamBytesMax = 4_294_967_296;
 const storeBytesMax = 256 * 1_073_741_824;
@@ -152,9 +141,7 @@ async function startSingle({ binary, folder, syncInterval }: Single): Promise<Se
   return { nodes: [server], leaderOf: async () => server, remove: () => server.remove() };
 }
 
-/**
- * Creates the streams with Penstock's code, so that every variant uses the same stream settings.
- */
+/** Penstock's code creates the streams, so that every variant uses the same stream settings. */
 async function createPenstockStreams(
   url: string,
   partitions: number,
@@ -198,7 +185,6 @@ async function addProjects(
   }
 }
 
-/** Returns the number of events in the stream: the sum of Penstock-Events over every message. */
 async function sumOfEventHeaders(connection: NatsConnection, stream: string): Promise<number> {
   const consumer = await jetstream(connection).consumers.get(stream, { headers_only: true });
   const { num_pending: pending } = await consumer.info();
@@ -215,9 +201,6 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
   return events;
 }
 
-/**
- * Deletes the stores and bodies of runs, but not the programs that are expensive to fetch again.
- */
 export function removeWorkFiles(): void {
   for (const name of readdirSync(workFolder)) {
     if (/^(nats|body)-/.test(name))

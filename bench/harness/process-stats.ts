@@ -1,17 +1,16 @@
-// The resource usage of a process from /proc: CPU of all its threads, and current and peak resident
-// memory. Linux only; on other systems the figures are missing, never estimated.
+// The CPU and memory of a process from /proc. Linux only; on other systems the figures are missing,
+// never estimated.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-/** Clock ticks a second in /proc; fixed at 100 in every Linux ABI that Node runs on. */
+/** Fixed at 100 in every Linux ABI that Node runs on. */
 const ticksPerSecond = 100;
 const bytesPerKibibyte = 1_024;
 
-/** Returns user and system time in seconds. NaN if the process has ended, or without /proc. */
+/** User and system time in seconds. NaN if the process has ended, or without /proc. */
 export function cpuSeconds(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the program's name in parentheses, which may contain spaces.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
   } catch {
@@ -19,7 +18,6 @@ export function cpuSeconds(pid: number | undefined): number {
   }
 }
 
-/** Returns the CPU seconds of a process and its descendants. NaN if one of them cannot be read. */
 export function treeCpuSeconds(pid: number | undefined): number {
   return processTree(pid).reduce<number>((sum, each) => sum + cpuSeconds(each), 0);
 }
@@ -39,10 +37,6 @@ function childrenOf(pid: number | undefined): number[] {
   }
 }
 
-/**
- * Returns the resident bytes: the current value (VmRSS), or the peak since the reset (VmHWM). NaN
- * if unknown.
- */
 export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): number {
   try {
     const match = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(
@@ -54,7 +48,6 @@ export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): 
   }
 }
 
-/** Returns the bytes that the process has caused to be written to a disk. NaN if unknown. */
 export function writtenBytes(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/io`, "utf8");
@@ -74,15 +67,12 @@ export function resetPeakMemory(pid: number | undefined): boolean {
   }
 }
 
-/**
- * Returns the core-seconds used on this machine, including time that other guests of its host used.
- */
+/** Includes time that other guests of the machine's host used. */
 export function machineCpuSeconds(): number {
   try {
     const fields = (/^cpu +(.*)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "")
       .split(" ")
       .map(Number);
-    // The fields are user, nice, system, idle, iowait, irq, softirq and steal.
     const busy = fields.slice(0, 8).filter((_, place) => place !== 3 && place !== 4);
     return busy.reduce((sum, ticks) => sum + ticks, 0) / ticksPerSecond;
   } catch {

@@ -30,7 +30,6 @@ interface SessionOptions {
   readonly atomicBatches?: boolean;
   readonly replicas?: number;
   readonly workers?: number;
-  /** Additional settings of Penstock. */
   readonly settings?: Settings | undefined;
   /**
    * Delay in milliseconds of responses of the first stream's leader. If undefined, the server
@@ -49,21 +48,15 @@ export interface Measurement {
   readonly requestsPerSecond: number;
   readonly eventsPerSecond: number;
   readonly events: number;
-  /** Number of messages in the stream. Each had one PubAck. */
   readonly messages: number;
   readonly serverCpuSecondsPerMillion: number;
-  /** CPU seconds of all nodes per million events. */
   readonly natsCpuSecondsPerMillion: number;
-  /** Bytes written to disk by all nodes. */
   readonly natsBytesPerEvent: number;
-  /** CPU of the server, in cores. */
   readonly serverCores: number;
   readonly natsCores: number;
   readonly clientCores: number;
-  /** CPU of all processes except the server, the NATS nodes and the client, in cores. */
   readonly otherCores: number;
   readonly peakBytes: number;
-  /** Median latency. NaN if the client does not report it. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly run: LoadRun;
@@ -72,9 +65,7 @@ export interface Measurement {
 export interface Session {
   readonly server: VariantServer;
   readonly nats: BenchNats | undefined;
-  /** Round trip from the server to the leader; undefined if the server connects to all nodes. */
   readonly roundTripMs: number | undefined;
-  /** Runs the load for a short time, without measuring it. */
   warmUp(load: Load, seconds: number): Promise<LoadRun>;
   measure(load: Load): Promise<Measurement>;
   close(): Promise<void>;
@@ -120,7 +111,6 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   }
 }
 
-/** The URL of NATS for the server, and how to close the connection. */
 interface Way {
   readonly url: string;
   readonly roundTripMs: number | undefined;
@@ -166,7 +156,6 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
     const wallSeconds = (performance.now() - beganMs) / 1_000;
     const machineCores = (machineCpuSeconds() - before.machine) / wallSeconds;
     const usedCores = (serverCpu + natsCpu + run.clientCpuSeconds) / wallSeconds;
-    // The sum of the peaks of the server's processes counts shared pages once per process.
     const peakBytes = tree.reduce<number>((sum, pid) => sum + memoryBytes(pid, "VmHWM"), 0);
     const events = (run.requests - run.refused) * load.eventsPerRequest;
     const stored = nats === undefined ? { events, messages: 0 } : await nats.stored(countsEvents);
@@ -211,7 +200,6 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
   };
 }
 
-/** Empties the streams. Repeats this while a slow disk still delays messages of the warm-up. */
 async function emptied(nats: BenchNats | undefined): Promise<void> {
   if (nats === undefined) return;
   await nats.stored("one a message");
@@ -232,8 +220,8 @@ interface Reconciled {
 }
 
 /**
- * Every acknowledged event must be in the stream. The stream may have more events: a generator that
- * stops after a time leaves one request per connection unanswered.
+ * The stream may have more events: a generator that stops leaves one request per connection
+ * unanswered.
  */
 function reconcile({ load, run, acknowledged, stored, variant }: Reconciled): void {
   const waitsForAll = load.unique === true || load.rate !== undefined;

@@ -1,5 +1,5 @@
 // The compared servers: Penstock as shipped (dist/main.js serve) and the servers of
-// bench/baseline/. Starts one of them in a separate process and returns its address.
+// bench/baseline/.
 
 import { join, resolve } from "node:path";
 import type { Config } from "../../src/platform/settings/config.ts";
@@ -7,20 +7,15 @@ import { type Child, startChild } from "./child.ts";
 
 export type Variant = "penstock" | "fastify" | "uws-json" | "ceiling";
 
-/** Settings by the names of their environment variables. */
 export type Settings = Readonly<Record<string, string>>;
 
 export type FrameScope = Config["frameScope"];
 
 interface VariantOptions {
-  /** The URL of NATS; "" for the ceiling, which stores nothing. */
   readonly natsUrl: string;
-  /** Number of projects. Default: 1. */
   readonly projects?: number;
   readonly partitions?: number;
-  /** The frame scope of Penstock. */
   readonly frameScope?: FrameScope;
-  /** Whether Penstock uses atomic batches. Default: true. */
   readonly atomicBatches?: boolean;
   readonly replicas?: number;
   readonly workers?: number;
@@ -30,7 +25,6 @@ interface VariantOptions {
 export interface VariantServer {
   readonly child: Child;
   readonly url: string;
-  /** The URL of Penstock's admin port; undefined for other servers. */
   readonly adminUrl: string | undefined;
 }
 

@@ -1,14 +1,13 @@
-// The bodies of the requests: events of an exact size. The UUID of an event consists of the run's
-// prefix and the event's number. The padding is a different part of a text in each event, so it
-// compresses about like real properties.
+// The bodies of the requests: events of an exact size. The padding is a different part of a text in
+// each event, so it compresses about like real properties.
 
 import { gzipSync } from "node:zlib";
 import type { Plan } from "./plan.ts";
 
 export interface Bodies {
   /**
-   * The body of the request with this number in the run; always the same bytes. `plainBytes` is the
-   * length before compression.
+   * Always the same bytes for the same request number. `plainBytes` is the length before
+   * compression.
    */
   of(request: number, timestampMs: number): { readonly bytes: Buffer; readonly plainBytes: number };
 }
@@ -22,7 +21,6 @@ const padOffsets = 61_001;
 // The compression level of browser SDKs, which is the lowest.
 const gzipLevel = 1;
 
-/** The minimum size of an event of a load run. */
 export const eventBytesMin = eventText({
   uuidPrefix: "-".repeat(24),
   number: 0,
@@ -69,20 +67,17 @@ interface EventParts {
   readonly pad: string;
 }
 
-/** ASCII text with the same length for every number. */
 function eventText({ uuidPrefix, number, timestamp, pad }: EventParts): string {
   const uuid = uuidPrefix + number.toString(16).padStart(12, "0");
   const person = String(number % people).padStart(3, "0");
   return `{"event":"load test","distinct_id":"load-${person}","uuid":"${uuid}","timestamp":"${timestamp}","properties":{"load_run":"${uuidPrefix.slice(0, 8)}","padding":"${pad}"}}`;
 }
 
-/** Returns the same text every time, so that the measurement does not depend on chance. */
 function paddingText(length: number): string {
   const list = words.split(" ");
   let seed = 0x2545f491;
   let text = "";
   while (text.length < length) {
-    // One step of xorshift32: any mixing is enough.
     seed ^= seed << 13;
     seed ^= seed >>> 17;
     seed ^= seed << 5;

@@ -1,44 +1,30 @@
-// The open loop of one thread: a request is sent when it is due, whether or not earlier requests
-// were answered. Latency is measured from the time at which the request was due, so that a stalled
-// gateway is charged for the requests that it delayed (coordinated omission).
+// The open loop of one thread: a request is sent when it is due, even if earlier requests were not
+// answered. Latency is measured from the time at which the request was due, so that it includes
+// delays by a stalled gateway (coordinated omission).
 
 import type { Bodies } from "./bodies.ts";
 import type { Answer, Connection } from "./client.ts";
 import type { Ledger } from "./ledger.ts";
 import { createBacklog, type Schedule } from "./schedule.ts";
 
-/**
- * Counts of the requests that are due. A request ends as acknowledged, failed or not sent. Before
- * its end, it is in flight or in the backlog.
- */
 export interface Counts {
   due: number;
-  /** Requests sent at least once. Repeats do not count. */
   sent: number;
-  /** Requests that waited because no connection was free when they were due. */
   late: number;
   /** Requests not sent, because the backlog was full or the run ended first. */
   notSent: number;
   acknowledged: number;
   retries: number;
-  /** Requests sent, but not answered before the end. */
   unanswered: number;
-  /** Requests currently in the backlog. */
   backlog: number;
-  /** Bytes of the sent bodies, before and after compression. */
   plainBytes: number;
   bodyBytes: number;
 }
 
 interface Generator {
   readonly counts: Counts;
-  /** The number of answers by label. */
   readonly answers: ReadonlyMap<string, number>;
-  /** Runs the schedule; resolves when every request has ended. */
   run(): Promise<void>;
-  /**
-   * Ends the schedule. Requests in flight or in the backlog may complete within the grace period.
-   */
   stop(): void;
 }
 
@@ -52,12 +38,9 @@ interface GeneratorOptions {
   readonly retry: boolean;
   /** The state of each event; undefined if stored events are not checked. */
   readonly ledger: Ledger | undefined;
-  /** Returns the time in milliseconds on the clock of the schedule. */
   readonly nowMs: () => number;
-  /** The difference between milliseconds since the epoch and the clock of the schedule. */
   readonly wallClockMs: number;
   readonly timeoutMs: number;
-  /** Number of first requests of the run whose latency does not count. */
   readonly warmUpRequests: number;
   /**
    * Called for each acknowledged request with two times in milliseconds: since the request was due,
@@ -67,9 +50,8 @@ interface GeneratorOptions {
 }
 
 const tickMs = 1;
-// Minimum interval of requests that are sent exactly when they are due. Node's timers have a
-// resolution of a millisecond, so a busy loop waits for the rest. It uses at most a quarter of a
-// core.
+// Requests with at least this interval are sent exactly when they are due. Node's timers have a
+// resolution of a millisecond, so a busy loop waits for the rest.
 const exactFromIntervalMs = 4;
 const cutAfterMs = 1_000;
 
@@ -93,7 +75,6 @@ export function createGenerator(options: GeneratorOptions): Generator {
   const counts = noCounts();
   const answers = new Map<string, number>();
   const backlog = createBacklog(options.backlogMax);
-  // Uses connections in turn, so that all connections carry load.
   const free = createBacklog(connections.length);
   for (const index of connections.keys()) free.push(index);
   const waiting = new Map<number, NodeJS.Timeout>();
@@ -188,10 +169,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
     if (endTimer !== undefined && open === 0 && backlog.length === 0 && waiting.size === 0) end();
   }
 
-  /**
-   * Ends the grace period. Waiting requests stay unsent. Requests in flight may complete until
-   * their timeout.
-   */
+  /** Ends the grace period. Requests in flight may complete until their timeout. */
   function sendNoMore(): void {
     for (let index = backlog.shift(); index !== undefined; index = backlog.shift()) {
       if (!sentBefore.has(index)) counts.notSent += 1;

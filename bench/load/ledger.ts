@@ -1,12 +1,8 @@
-// The state of every event of a run, by the event's number. A state is one byte: the gateway's
-// answer, the number of attempts that may have stored the event, and the number of copies in the
-// stream. If there are more copies than attempts, the gateway has duplicated the event. The memory
-// may be shared between threads, because each thread writes only the bytes of its own events.
+// The state of every event of a run, by the event's number, in one byte. If the stream has more
+// copies than attempts, the gateway has duplicated the event. Threads can share the memory, because
+// each thread writes only its own events.
 
-/**
- * The gateway's answer for an event. `unknown` follows a timeout or a lost connection: the event
- * may be stored or not.
- */
+/** `unknown` follows a timeout or a lost connection: the event may be stored or not. */
 export type Verdict = "acknowledged" | "refused" | "unknown";
 
 export interface StoredTally {
@@ -14,13 +10,12 @@ export interface StoredTally {
   readonly refused: number;
   readonly unknown: number;
   readonly storedOnce: number;
-  /** Events with more stored copies than attempts that ended as acknowledged or unknown. */
+  /** Events with more stored copies than attempts that may have stored the event. */
   readonly storedMoreThanOnce: number;
   /**
-   * Events with several stored copies, which a client's retries after unknown outcomes may cause.
+   * Events with several stored copies. A retry after an unknown outcome may cause them.
    */
   readonly storedAgainAfterUnknown: number;
-  /** Events acknowledged but not stored. */
   readonly lost: number;
   readonly storedThoughRefused: number;
   readonly storedThoughUnknown: number;
@@ -28,8 +23,8 @@ export interface StoredTally {
 
 export interface Ledger {
   /**
-   * Records the response to one attempt for `count` events, beginning with number `first`. An event
-   * that was `unknown` stays unknown after a rejection, which only concerns the last attempt.
+   * Records the response to one attempt for `count` events, beginning with number `first`. After a
+   * rejection, an unknown event stays unknown.
    */
   note(first: number, count: number, verdict: Verdict): void;
   /**
@@ -37,7 +32,6 @@ export interface Ledger {
    * ignored.
    */
   noteStored(number: number): boolean;
-  /** Returns whether one of the event's attempts was acknowledged. */
   isAcknowledged(number: number): boolean;
   tally(): StoredTally;
 }

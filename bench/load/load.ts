@@ -1,6 +1,5 @@
 // `npm run load`: arguments, signals and exit codes. 0: the rate was reached and no event was lost;
-// 1: otherwise; 2: wrong usage. A load test takes all its input from the command line, and reads no
-// settings of the gateway.
+// 1: otherwise; 2: wrong usage. Reads no settings of the gateway.
 
 import process from "node:process";
 import { CommanderError } from "commander";
@@ -23,7 +22,6 @@ async function main(): Promise<number> {
     });
     return result.ok ? 0 : 1;
   } catch (error) {
-    // commander has printed the error already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     process.stderr.write(`load: ${(error as Error).message}\n`);
     return error instanceof UsageError ? usageExitCode : 1;

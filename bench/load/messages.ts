@@ -3,15 +3,12 @@
 import type { Counts } from "./generator.ts";
 import type { Plan } from "./plan.ts";
 
-/** The input of a thread. */
 export interface ThreadStart {
   readonly plan: Plan;
   readonly thread: number;
-  /** The shared memory of the ledger. */
   readonly events: SharedArrayBuffer | undefined;
 }
 
-/** All counts of a thread so far. */
 export interface Snapshot {
   readonly counts: Counts;
   readonly answers: ReadonlyMap<string, number>;
@@ -20,7 +17,6 @@ export interface Snapshot {
 }
 
 export type FromThread =
-  /** The thread has loaded everything, is connected, and waits for its start. */
   | { readonly kind: "ready" }
   | { readonly kind: "snapshot"; readonly snapshot: Snapshot }
   /** Pairs of latencies in microseconds: since the request was due, and since it was sent. */

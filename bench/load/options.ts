@@ -1,6 +1,5 @@
-// The command line of the load test, and the resulting plan. Errors are reported before any request
-// is sent. Because this program generates load, its target must be this machine, unless the caller
-// confirms owning another target.
+// The command line of the load test, and the resulting plan. The target must be this machine,
+// unless the caller confirms owning another target.
 
 import { isIP } from "node:net";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -9,24 +8,20 @@ import { newUuidPrefix, type Plan, requestsTotal } from "./plan.ts";
 
 export interface LoadOptions {
   readonly plan: Plan;
-  /** The URL of NATS; undefined if stored events are not checked. */
   readonly natsUrl: string | undefined;
   readonly natsToken: string | undefined;
   readonly natsCreds: string | undefined;
   readonly natsCa: string | undefined;
   readonly natsCert: string | undefined;
   readonly natsKey: string | undefined;
-  /** The folder in which an embedded nats-server records its address. */
   readonly dataDir: string | undefined;
   readonly subjectPrefix: string;
   readonly p99MsMax: number | undefined;
   readonly json: boolean;
 }
 
-/** An error of a command line. */
 export class UsageError extends Error {}
 
-// Maximum number of events whose state is held in memory, one byte each.
 const eventsCheckedMax = 500_000_000;
 const threadsMax = 64;
 const connectionsMax = 10_000;
@@ -34,7 +29,6 @@ const backlogSecondsDefault = 5;
 const backlogMaxMin = 1_000;
 const backlogMaxMax = 10_000_000;
 
-/** The options as parsed by commander. */
 interface Flags {
   readonly url: URL;
   readonly key: string;
@@ -137,9 +131,7 @@ export function commandLine(): Command {
     .exitOverride();
 }
 
-/**
- * Parses `args`, which does not contain the program. Throws a UsageError or an error of commander.
- */
+/** `args` does not contain the program. Throws a UsageError or an error of commander. */
 export function readOptions(args: readonly string[]): LoadOptions {
   const command = commandLine().parse(args, { from: "user" });
   const flags = command.opts<Flags>();

@@ -1,5 +1,5 @@
-// Sends the gateway a request before a run. So a gateway that was never started, or a wrong --url,
-// is reported immediately instead of after the run. Sends no event.
+// Sends the gateway a request without an event before a run. So a wrong --url is reported
+// immediately instead of after the run.
 
 import { Client } from "undici";
 import { CommandError } from "../../src/commands/context.ts";
@@ -10,10 +10,7 @@ interface Reach {
   readonly timeoutMs: number;
 }
 
-/**
- * Resolves if an HTTP response arrives. Throws a CommandError with the next step if no response
- * arrives.
- */
+/** Throws a CommandError with the next step if no HTTP response arrives. */
 export async function requireAnswer({ url, timeoutMs }: Reach): Promise<void> {
   const { origin, pathname } = new URL(url);
   const client = new Client(origin, {

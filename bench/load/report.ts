@@ -1,5 +1,4 @@
-// The report as text: a progress line during the run, and the full report at the end. Only formats;
-// other code decides about success.
+// The report as text: a progress line during the run, and the full report at the end.
 
 import type { StoredTally } from "./ledger.ts";
 import { type Percentiles, percentText, type Result } from "./result.ts";

@@ -17,9 +17,7 @@ export interface Percentiles {
 
 export interface Result {
   readonly ok: boolean;
-  /** The reasons for a failure, one line each. */
   readonly failures: readonly string[];
-  /** Remarks that limit the meaning of the numbers. */
   readonly remarks: readonly string[];
   readonly interrupted: boolean;
   readonly run: Omit<Plan, "key">;
@@ -34,20 +32,15 @@ export interface Result {
     /** Fraction of the due requests that were acknowledged, 0 to 1. */
     readonly acknowledgedRatio: number;
   };
-  /** Number of responses by status and problem code, or by kind of error. */
   readonly answers: Readonly<Record<string, number>>;
-  /**
-   * Latencies of the acknowledged requests in milliseconds; null if no request was acknowledged.
-   */
+  /** In milliseconds; null if no request was acknowledged. */
   readonly latencyFromDueMs: Percentiles | null;
   readonly latencyFromSentMs: Percentiles | null;
   readonly seconds: number;
   readonly requestsPerSecond: number;
   readonly eventsPerSecond: number;
-  /** Bytes of the bodies as sent, and before compression. */
   readonly bodyBytes: number;
   readonly plainBytes: number;
-  /** The tally of stored events; null if stored events were not checked. */
   readonly stored: StoredTally | null;
 }
 
@@ -56,7 +49,6 @@ export interface Outcome {
   readonly load: Load;
   readonly interrupted: boolean;
   readonly stored: StoredTally | undefined;
-  /** The reason for a missing tally. */
   readonly checkFailure: string | undefined;
   readonly p99MsMax: number | undefined;
 }
@@ -90,7 +82,6 @@ export function resultOf(outcome: Outcome): Result {
   };
 }
 
-/** Returns whether every response so far is a 401. */
 export function isKeyRefused({ answers }: Pick<Load, "answers">): boolean {
   return answers.size > 0 && [...answers.keys()].every((label) => label.startsWith("401"));
 }
@@ -160,7 +151,7 @@ function percentilesOf(histogram: Histogram): Percentiles | null {
   };
 }
 
-/** Formats a ratio as a percentage, rounded down: 99.996 % is not 100 %. */
+/** Rounded down: 99.996 % is not 100 %. */
 export function percentText(ratio: number): string {
   return `${(Math.floor(ratio * 10_000) / 100).toFixed(2)} %`;
 }

@@ -19,15 +19,11 @@ import { startLoad } from "./threads.ts";
 
 interface LoadContext {
   readonly host: ProcessHost;
-  /** Receives the report. */
   readonly stdout: Writable;
-  /** Receives the progress. */
   readonly stderr: Writable;
-  /** Aborted by the first Ctrl-C. The run then ends early with its report. */
   readonly stop: AbortSignal;
 }
 
-/** The data that the check of the stored events needs. */
 interface Check {
   readonly connection: NatsConnection;
   readonly marks: readonly StreamMark[];
@@ -37,7 +33,7 @@ interface Check {
 
 const progressEveryMs = 1_000;
 
-/** Reports and returns the result of the run. Throws a CommandError if it cannot start. */
+/** Throws a CommandError if the run cannot start. */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<Result> {
   const { plan } = options;
   await requireAnswer(plan);
@@ -51,7 +47,6 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     const progress = setInterval(() => {
       const load = running.current();
       if (load.elapsedMs > 0) context.stderr.write(`${progressLine(load)}\n`);
-      // A rejected key is rejected every time, so the rest of the run would not show anything new.
       if (isKeyRefused(load)) {
         isEndedEarly = true;
         stop();

@@ -1,6 +1,6 @@
-// The due time of each request, and the queue of requests that wait for a connection. Both have a
-// fixed size before the run: a slow gateway delays requests but does not reduce their number.
-// Requests beyond the queue's limit are not sent.
+// The due time of each request, and the queue of requests that wait for a connection. A slow
+// gateway delays requests but does not reduce their number. Requests beyond the queue's limit are
+// not sent.
 
 import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts";
 
@@ -9,13 +9,10 @@ import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts"
  * number `thread`.
  */
 export interface Schedule {
-  /** Number of requests of this thread. */
   readonly count: number;
-  /** Milliseconds between two requests. */
   readonly intervalMs: number;
-  /** Converts the thread's request `index` to the request's number in the whole run. */
   requestOf(index: number): number;
-  /** Returns when a request is due, in milliseconds on the clock of `startMs`. */
+  /** In milliseconds on the clock of `startMs`. */
   dueAtMs(index: number): number;
 }
 
@@ -30,11 +27,9 @@ export function createSchedule(plan: Plan, thread: number, startMs: number): Sch
   };
 }
 
-/** A FIFO queue of whole numbers; `push` returns false when it is full. */
 interface Backlog {
   readonly length: number;
   push(index: number): boolean;
-  /** Removes and returns the oldest number; undefined if the queue is empty. */
   shift(): number | undefined;
 }
 

@@ -1,11 +1,10 @@
 // Reads the events that the streams have received during a run, including events of other senders.
-// Changes no stream: its ordered consumers are deleted at the end.
+// Its ordered consumers are deleted at the end.
 
 import { type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Ledger } from "./ledger.ts";
 
-/** The last sequence of a stream before the run. */
 export interface StreamMark {
   readonly stream: string;
   readonly lastSequence: number;
@@ -69,8 +68,7 @@ export async function readMessages(
   { stream, lastSequence, subject }: StreamMark & { readonly subject: string },
   onMessage: (message: JsMsg) => void,
 ): Promise<void> {
-  // Reads the end from the stream's leader, because the replica that serves a consumer may lag, and
-  // then reports nothing pending.
+  // Reads the end from the stream's leader, because the replica that serves a consumer may lag.
   const { state } = await (await jetstreamManager(connection)).streams.info(stream);
   if (state.messages === 0 || state.last_seq <= lastSequence) return;
   const consumer = await jetstream(connection).consumers.get(stream, {
@@ -99,7 +97,6 @@ function subjectOf(subjectPrefix: string): string {
   return `${subjectPrefix}.live.*.*`;
 }
 
-/** Returns the numbers of this run's events in a frame: the last twelve digits of their UUIDs. */
 function ownUuids(frame: Buffer, uuidPrefix: string): number[] {
   const opening = Buffer.from(lineStart + uuidPrefix, "latin1");
   const numbers: number[] = [];

@@ -1,5 +1,5 @@
 // A load thread: runs its share of the schedule on its share of the connections. Sends samples and
-// counts to the main thread, which computes the histograms and writes all output.
+// counts to the main thread.
 
 import { hrtime } from "node:process";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
@@ -81,10 +81,7 @@ async function makeLoad({ plan, thread, events }: ThreadStart): Promise<void> {
   port.close();
 }
 
-/**
- * Resolves with the start time. If stopped before the start, resolves with Infinity, at which no
- * request is due.
- */
+/** Resolves with Infinity, at which no request is due, if the run was stopped before the start. */
 function startOf(port: MessagePort): Promise<number> {
   return new Promise((resolve) => {
     port.once("message", (message: ToThread) =>

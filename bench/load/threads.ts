@@ -10,25 +10,20 @@ import type { Plan } from "./plan.ts";
 export interface Load {
   readonly counts: Counts;
   readonly answers: ReadonlyMap<string, number>;
-  /** Latencies of the acknowledged requests, in microseconds. */
   readonly fromDue: Histogram;
   readonly fromSent: Histogram;
-  /** Time since the first request was due; 0 before that. */
   readonly elapsedMs: number;
   /** The fraction of the time in which the busiest thread was busy, 0 to 1. */
   readonly busyMax: number;
 }
 
 interface RunningLoad {
-  /** The current state. */
   current(): Load;
-  /** Ends the schedule of all threads. */
   stop(): void;
   /** Resolves when all threads have ended. Rejects if a thread fails. */
   readonly done: Promise<Load>;
 }
 
-// Delay of the first request, in which every thread receives the start command.
 const startDelayMs = 50;
 const microsecondsMax = 0xffff_ffff;
 

@@ -3,7 +3,6 @@
 export interface PublishWay {
   readonly name: string;
   readonly by: "frames" | "js.publish" | "raw";
-  /** The number of events that wait for their acknowledgement at the same time. */
   readonly waiting: number;
 }
 

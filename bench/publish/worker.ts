@@ -1,6 +1,5 @@
-// One method of writing lines into JetStream, in a separate process. The methods are frames of
-// Penstock's publisher, js.publish per event, and the same bytes on one connection without
-// acknowledgements (the maximum of the connection).
+// Writes lines into JetStream by one method, in a separate process: frames of Penstock's publisher,
+// js.publish per event, or the same bytes without acknowledgements.
 
 import { jetstream } from "@nats-io/jetstream";
 import { Metrics } from "../../src/gateway/admin/metrics/metrics.ts";
@@ -38,7 +37,6 @@ let acknowledged = 0;
 let bytes = 0;
 let deadlineMs = 0;
 
-/** Publishes frames. Each waiter adds a line after the frame of its last line is stored. */
 async function frames(): Promise<void> {
   const config = readConfig({}, {});
   if (!config.ok) throw new Error(config.faults.join("; "));

@@ -1,5 +1,5 @@
 // The budgets: the target of each row, the figure of this run, and whether the target was met. A
-// row that was not measured is reported as not measured, never as met.
+// row that was not measured is never reported as met.
 
 import { historyNames } from "../effects/histories.ts";
 import { variantTitles } from "../harness/variants.ts";
@@ -20,7 +20,6 @@ export interface Budget {
 
 const mib = 1_048_576;
 const million = 1e6;
-/** The fraction of the requested rate that each store of the effects must reach. */
 const effectsStores = [
   { name: "SQLite", share: 1 },
   { name: "PostgreSQL", share: 0.5 },
@@ -187,9 +186,6 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   ];
 }
 
-/**
- * Compares many projects with single events of one project, with the same number of connections.
- */
 function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   return [
     { nodes: "one node", variant: "penstock" },
@@ -218,7 +214,6 @@ function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   );
 }
 
-/** Compares Penstock with the baseline on the same cluster and server. */
 function replicaBudgets(rows: readonly Row[]): Budget[] {
   return (["always", "lazy"] as const).flatMap((sync) =>
     [
@@ -235,7 +230,6 @@ function replicaBudgets(rows: readonly Row[]): Budget[] {
   );
 }
 
-/** Returns the worst result of neighbours during attacks. NaN if none was measured. */
 function worstBesideAttacks(rows: readonly Row[]): number {
   const duringAttacks = rows.filter(
     ({ group, values }) => group === "neighbours" && "attackStored" in values,
@@ -249,7 +243,6 @@ export function isMet({ bound, target, measured }: Budget): boolean | undefined 
   return bound === "at least" ? measured >= target : measured <= target;
 }
 
-/** Returns the table of budgets; "" if this run measured none of them. */
 export function budgetTable(budgets: readonly Budget[]): string {
   if (budgets.every((budget) => isMet(budget) === undefined)) return "";
   const lines = budgets.map((budget) => {

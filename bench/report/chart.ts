@@ -64,7 +64,6 @@ function panelsOf(rows: readonly Row[]): Panel[] {
   );
 }
 
-/** Returns the chart as SVG text, or undefined if there is nothing to compare. */
 export function comparisonSvg(rows: readonly Row[], caption: string): string | undefined {
   const panels = panelsOf(rows).filter(({ bars }) => bars.length > 1);
   if (panels.length === 0) return undefined;

@@ -17,7 +17,6 @@ export interface Machine {
 
 export interface Versions {
   readonly commit: string;
-  /** The number of files that differed from the commit. */
   readonly changedFiles: number;
   readonly node: string;
   readonly natsServer: string;

@@ -20,7 +20,6 @@ interface BenchResult {
 export const resultsFolder = resolve(import.meta.dirname, "../results");
 const digits = 4;
 
-/** Returns the content of the result file, with one row per line for readable diffs. */
 export function writeResult(result: BenchResult): string {
   const { budgets, rows, ...head } = result;
   const lines = rows.map(({ group, scenario, variant, sync, round, values }) =>
@@ -44,7 +43,7 @@ export function writeResult(result: BenchResult): string {
   return file;
 }
 
-/** Rounds values except counts, whose last digit may matter. */
+/** Counts are not rounded, because their last digit may matter. */
 function shortened(values: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => [

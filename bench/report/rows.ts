@@ -1,12 +1,8 @@
-// Finds the rows of a result, and computes their medians over rounds. Independent of the measured
-// values.
-
 export interface Row {
   readonly group: string;
   readonly scenario: string;
   readonly variant: string;
   readonly sync: "always" | "lazy" | "";
-  /** Number of the round, from 1. */
   readonly round: number;
   readonly values: Readonly<Record<string, number>>;
 }
@@ -38,12 +34,11 @@ export function valuesAt(rows: readonly Row[], where: Where, value: string): num
     .map((row) => row.values[value] ?? Number.NaN);
 }
 
-/** Returns the median of a value; NaN if it was not measured. */
+/** NaN if the value was not measured. */
 export function medianAt(rows: readonly Row[], where: Where, value: string): number {
   return median(valuesAt(rows, where, value));
 }
 
-/** Returns each combination that has rows, in the order of the first row. */
 export function places(rows: readonly Row[]): Required<Where>[] {
   const seen = new Map<string, Required<Where>>();
   for (const { group, scenario, variant, sync } of rows) {

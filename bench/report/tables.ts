@@ -143,7 +143,6 @@ const peerFields: Fields = [
 ];
 const distanceFields: Fields = [["ping, ms", (at) => at("roundTripMs")], ...costFields];
 
-/** Returns a table of the costs per million events, and of the rate by round. */
 function fieldsTable(rows: readonly Row[], fields: Fields): string {
   const lines = places(rows).map((place) => [
     ...[place.scenario, titleOf(place.variant)],

@@ -1,6 +1,3 @@
-// A table in plain text: the first columns left-aligned, numbers right-aligned, widths as needed.
-
-/** Returns a table. The first `leftColumns` are text; the rest are numbers, aligned right. */
 export function textTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],
@@ -24,7 +21,7 @@ export function textTable(
 /** Smaller values are shown as 0, because they are differences of clocks. */
 const nothing = 1e-6;
 
-/** Formats a number with three significant digits, thousands with commas; "-" if unknown. */
+/** Three significant digits, thousands with commas; "-" if unknown. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return "-";
   if (Math.abs(value) < nothing) return "0";

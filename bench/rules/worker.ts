@@ -10,7 +10,7 @@ import { JsonRecordWriter } from "../../src/records/record.ts";
 import { Header, ScanStatus } from "../../src/records/table.ts";
 import { UuidSource } from "../../src/records/uuid.ts";
 import { type CompiledRules, compileRules } from "../../src/rules/compile.ts";
-import { type Action, type Match, noPrivacy, type Rule } from "../../src/rules/rules-file.ts";
+import { type Action, type Match, noPrivacy, type Rule, type SchemaMode } from "../../src/rules/rules-file.ts";
 import { FakeFrame } from "../../test/gateway/intake/fake-frame.ts";
 import { batchBody, singleBody } from "../harness/bodies.ts";
 
@@ -27,6 +27,27 @@ function compiled(rules: readonly Rule[], ip: "keep" | "truncate" = "keep"): Com
   const file = { privacy: { ...noPrivacy, ip }, rules, schemas: [] };
   return compileRules(file, { version: 1, secret: Buffer.alloc(32, 7) });
 }
+
+/** Returns rules without any rule, and with one schema for the events of the bodies. */
+function compiledSchema(mode: SchemaMode, properties: object): CompiledRules {
+  const schemas = ["$pageview", "button clicked"].map((event) => ({
+    ...{ event, version: 1, mode, properties },
+  }));
+  const file = { privacy: noPrivacy, rules: [], schemas };
+  return compileRules(file, { version: 1, secret: Buffer.alloc(32, 7) });
+}
+
+const fiveProperties = {
+  type: "object",
+  required: ["plan"],
+  properties: {
+    plan: { enum: ["free", "pro"] },
+    duration_seconds: { type: "number", minimum: 0 },
+    $screen_width: { type: "integer" },
+    $current_url: { type: "string", pattern: "^https?://", maxLength: 200 },
+    title: { type: ["string", "null"] },
+  },
+};
 
 /** The rules of each variant. Every variant stores all events, so that all do the same work. */
 const variants: Readonly<Record<string, CompiledRules | undefined>> = {
@@ -55,6 +76,13 @@ const variants: Readonly<Record<string, CompiledRules | undefined>> = {
   "properties, one hashed": compiled([
     rule("sessions", {}, { kind: "hash", paths: ["$session_id"] }),
   ]),
+  "schema of 5 properties, observe": compiledSchema("observe", fiveProperties),
+  "schema of 5 properties, stamp": compiledSchema("stamp", fiveProperties),
+  "schema without other properties": compiledSchema("observe", {
+    ...fiveProperties,
+    additionalProperties: false,
+  }),
+  "schema, wrong events, stamp": compiledSchema("stamp", { required: ["total"] }),
 };
 
 const scanner = createNativeScanner(512);

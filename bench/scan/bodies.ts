@@ -4,7 +4,6 @@ import { batchBody, event, hugeBatchEvents, singleBody } from "../harness/bodies
 
 const shapeBytes = 1_000_000;
 
-/** Returns a batch of about a megabyte with copies of `item`. */
 function batchOf(item: (index: number) => unknown): Buffer {
   const each = JSON.stringify(item(0)).length;
   const batch = Array.from({ length: Math.ceil(shapeBytes / each) }, (_, index) => item(index));

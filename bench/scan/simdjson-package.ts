@@ -1,6 +1,5 @@
-// The npm package `simdjson`, for comparison. It is not a dependency of the project, because its
-// installation compiles it. The first run of the bench fetches it into .cache. If the package is
-// absent, the result has a remark.
+// The npm package `simdjson`, for comparison. The first run of the bench fetches it, because its
+// installation compiles it. If it is absent, the result has a remark.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -12,9 +11,7 @@ const version = "0.9.2";
 const folder = join(workFolder, `simdjson-${version}`);
 const buildMsMax = 240_000;
 
-/**
- * Installs the package. Returns undefined if it is available, or the reason if it is not available.
- */
+/** Returns the reason if the package is not available. */
 export function installSimdjson(): string | undefined {
   if (existsSync(builtAddon())) return undefined;
   mkdirSync(folder, { recursive: true });

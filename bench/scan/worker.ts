@@ -9,7 +9,6 @@ import { scanBodies } from "./bodies.ts";
 import { loadSimdjson } from "./simdjson-package.ts";
 
 interface Contender {
-  /** Throws if the result for the body differs from JSON.parse. */
   check(body: Buffer): void;
   run(body: Buffer): void;
 }
@@ -23,7 +22,6 @@ function scanAll(scanner: Scanner, body: Buffer): void {
   if (scanner.scan(body) !== ScanStatus.Ok) throw new Error("scan: the body was refused");
 }
 
-/** Compares the name and distinct id of each item in the table with the parsed items. */
 function checkScanner(scanner: Scanner, body: Buffer): void {
   const parsed = JSON.parse(body.toString()) as { batch?: Record<string, unknown>[] } & Record<
     string,
@@ -76,7 +74,6 @@ function contender(): Contender {
   }
 }
 
-/** Returns the bytes per second. Measures batches, so that the clock's cost is negligible. */
 function bytesPerSecond(run: (body: Buffer) => void, body: Buffer): number {
   let runs = 0;
   let perBatch = 1;

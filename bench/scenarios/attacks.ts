@@ -19,16 +19,14 @@ const mib = 1_048_576;
 export interface Attack {
   readonly name: string;
   readonly connections: number;
-  /** Creates the load when it is needed: some bodies have a hundred mebibytes. */
+  /** Created when it is needed, because some bodies have a hundred mebibytes. */
   readonly load: () => Load;
-  /** The kinds of the neighbour's requests during the attack, in addition to single events. */
   readonly neighbours: readonly ("history" | "gzip" | "opened")[];
-  /** Settings of the gateway, in addition to the bench's own. */
   readonly settings?: (() => Promise<Settings>) | undefined;
 }
 
 const ofAttacker = `"api_key":"${keyOf(0)}"`;
-/** A repeated key in an item, which makes the gateway use its slow path. */
+/** A repeated key in an item makes the gateway use its slow path. */
 const doubled = `"alias":1,"alias":1`;
 
 function filled(start: string, piece: string, options: { end: string; bytes: number }): Buffer {
@@ -95,10 +93,6 @@ const spaces = () => Buffer.alloc(60 * mib, " ");
 
 let rsaCertificate: Promise<Settings> | undefined;
 
-/**
- * Returns settings for HTTPS with an RSA key of 4,096 bits. The key is created once, which takes
- * seconds.
- */
 function slowHandshakes(): Promise<Settings> {
   rsaCertificate ??= createRsaCertificate();
   return rsaCertificate;
@@ -120,10 +114,7 @@ async function createRsaCertificate(): Promise<Settings> {
 }
 
 const connectionsMax = 1_000;
-/**
- * Four local addresses. Together they may use all connections, because by default each address may
- * use a quarter.
- */
+/** By default, each address may use a quarter of the connections. */
 const fourAddresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
 export const attacks: readonly Attack[] = [

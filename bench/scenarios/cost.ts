@@ -1,6 +1,5 @@
 // The CPU cost of an event in the gateway and in three nodes, over partitions and projects. It is
-// the basis of the sizing guide, and a check that the cost stays constant with growth. A machine
-// that is too small for the rates can still measure CPU per event.
+// the basis of the sizing guide, and a check that the cost stays constant with growth.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import { batches, batchesOf, singlesOf } from "./loads.ts";
@@ -13,9 +12,8 @@ interface Layout {
 
 const usual: Layout = { partitions: 1, projects: 1_000, gateways: 1 };
 /**
- * The first series varies projects, the second varies partitions. Each partition has the same load
- * and number of projects, as if an operator adds partitions for more events. If the same load were
- * split among more partitions, fewer events would share an fsync.
+ * Each partition has the same load and number of projects. If the same load were split among more
+ * partitions, fewer events would share an fsync.
  */
 const layouts: readonly Layout[] = [
   ...[1, 100, 1_000, 10_000].map((projects) => ({ ...usual, projects })),
@@ -25,7 +23,7 @@ const layouts: readonly Layout[] = [
 const connectionsOfPartition = { singles: 128, batches: 32 };
 const batchEvents = 10;
 
-/** Measures with several gateways on the port, each with its own connection to the store. */
+/** Several gateways share the port, each with its own connection to the store. */
 export async function cost(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);
   const seconds = bench.quick ? 1 : 2;

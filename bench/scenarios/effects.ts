@@ -1,6 +1,5 @@
-// The number of events per second that the effects process applies from the stream. This is its
-// rate for a backlog, and also the maximum sustainable rate. For comparison, measures the rate that
-// the gateway accepts.
+// The number of events per second that the effects process applies from the stream. For comparison,
+// measures the rate that the gateway accepts.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +21,6 @@ const workerMsMax = 300_000;
 const million = 1e6;
 const projectId = "bench";
 export const benchStream = streamName("penstock", "live", 0);
-/** Number of frames that wait for their acknowledgement at the same time. */
 const ahead = 64;
 const quickEventsMin = 300_000;
 
@@ -57,7 +55,6 @@ export async function effects(bench: Bench): Promise<void> {
   }
 }
 
-/** Returns a short history for quick runs, with several commits of up to 200,000 events. */
 function short(history: History): History {
   return { ...history, events: Math.max(history.events / 10, quickEventsMin) };
 }
@@ -89,7 +86,6 @@ async function applied(isPostgres: boolean, history: History): Promise<EffectsAn
   }
 }
 
-/** Throws if the measured links did not all end with the expected result. */
 function checkLinks({ name, outcome, warmUpEvents, events }: History, links: Links): void {
   if (outcome === undefined) return;
   const all = Object.values(links).reduce((sum, count) => sum + count, 0);
@@ -98,7 +94,6 @@ function checkLinks({ name, outcome, warmUpEvents, events }: History, links: Lin
     throw new Error(`measure "${name}": the links ended as ${JSON.stringify(links)}`);
 }
 
-/** Writes this number of frames of the history into the stream. */
 export async function fill(nats: BenchNats, history: History, frames: number): Promise<void> {
   const js = jetstream(nats.connection);
   const waiting = new Set<Promise<unknown>>();

@@ -1,7 +1,6 @@
-// The cost for project B when project A sends ten times its limit. Measures the latency of B's
-// single events alone, and while nine tenths of A's requests get 429. A third run sends A's load to
-// another server, and so shows the part of the difference that A's client causes on the same cores.
-// Only Penstock with the durable setting.
+// The latency of project B's single events alone, and while nine tenths of project A's requests get
+// 429. A third run sends A's load to another server, to show how much A's client costs on the same
+// cores.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { setQuota } from "../../src/gateway/projects/registry/commands.ts";
@@ -20,17 +19,10 @@ const floodPerSecond = 10 * limitPerSecond;
 const neighbourPerSecond = 1_000;
 const burstSeconds = 0.2;
 const seconds = 4;
-/**
- * Time from the start of A's load to the start of B's load. A's burst is then used up, and its
- * connections are open.
- */
+/** A's burst is then used up, and its connections are open. */
 const settleMs = 500;
-/**
- * Minimum time from the end of B's load to the end of A's load, because both generators start
- * slowly.
- */
+/** From the end of B's load to the end of A's load, because both generators start slowly. */
 const slackSeconds = 1.5;
-/** Tolerated fraction above the limit and its burst, because of the generator's schedule. */
 const limitTolerance = 0.1;
 
 const sides = ["alone", "elsewhere", "flooded"] as const;
@@ -91,7 +83,7 @@ function loadOf(project: number, rate: number): Load {
   return { ...singles(32, seconds), bodies: [singleBody(0, project)], rate };
 }
 
-/** Measures B while A's load goes to `floodUrl`. Throws unless storage and limits are exact. */
+/** A's load goes to `floodUrl`. Throws unless storage and limits are exact. */
 async function measure(
   { closedLoop }: Bench,
   { server, nats }: Session,

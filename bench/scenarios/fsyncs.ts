@@ -1,6 +1,5 @@
-// Checks that one PubAck is one fsync, as the fsync budget assumes. Counts nats-server's fsync
-// calls with strace during single events, and compares them with the stored messages. Tracing slows
-// the server, so this run measures nothing else.
+// Checks that one PubAck is one fsync, as the fsync budget assumes. Tracing with strace slows the
+// server, so this run measures nothing else.
 
 import { execFileSync } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";

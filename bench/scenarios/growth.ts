@@ -1,6 +1,5 @@
 // The growth of the cost with one size while the others are fixed: batch size, connections,
-// projects, event size. Only Penstock with the durable setting. The first limit is derived from the
-// usage of each process during the load.
+// projects, event size. Only Penstock with the durable setting.
 
 import { availableParallelism } from "node:os";
 import { type Bench, runCells, valuesOf } from "../harness/bench.ts";
@@ -10,9 +9,8 @@ import { openSession } from "../harness/session.ts";
 import { batches, huge, singles, singlesOf } from "./loads.ts";
 
 const cells = [{ variant: "penstock" as const, sync: "always" as const }];
-/** The usage of one core at which a single-threaded process counts as the limit. */
+/** At this usage of one core, a single-threaded process counts as the limit. */
 const busyCore = 0.85;
-/** The usage of all cores at which the machine counts as the limit. */
 const busyMachine = 0.9;
 
 export async function growth(bench: Bench): Promise<void> {
@@ -65,7 +63,6 @@ async function growProjects(bench: Bench, projects: number, rounds: number): Pro
   }
 }
 
-/** Returns the resource that limits the rate. */
 export function firstLimit(values: Readonly<Record<string, number>>): string {
   const cores: readonly (readonly [string, number])[] = [
     ["gateway CPU", values["serverCores"] ?? 0],

@@ -32,7 +32,6 @@ const withoutUuid: MakeLine = (n) => ({
   ...{ event: "seen", distinct_id: userOf(n), timestamp: timeOf(n), properties: propertiesOf(n) },
 });
 
-/** Functions that create a line of each kind of file. Lines have about 350 to 450 bytes. */
 const files: Readonly<Record<string, MakeLine>> = {
   "events as they stand": (n) => ({ uuid: idOf(n), ...withoutUuid(n) }),
   "events without a uuid": withoutUuid,
@@ -90,7 +89,6 @@ function* linesOf(make: MakeLine, count: number): Generator<string, void, void> 
   }
 }
 
-/** Imports a file into a new gateway with a new nats-server. */
 async function imported(
   file: string,
   byCommand: boolean,

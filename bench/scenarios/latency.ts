@@ -10,8 +10,8 @@ import { singles } from "./loads.ts";
 const load = singles(128, 1);
 const shares = [0.5, 0.8];
 /**
- * The duration of the load and of its warm-up, in which the client's code is being compiled. At
- * 24,000 requests per second, p99 was 20 ms during the first two seconds. Later it was 5 ms.
+ * In the warm-up, the client's code is being compiled. At 24,000 requests per second, p99 was 20 ms
+ * in the first two seconds, and 5 ms later.
  */
 const times = { seconds: 8, settleSeconds: 2 };
 const quickTimes = { seconds: 3, settleSeconds: 1 };
@@ -20,7 +20,6 @@ export function latencyScenario(share: number): string {
   return `at ${share * 100} % of its peak`;
 }
 
-/** The scenario with nats-server on a core that neither the server nor the client uses. */
 export const natsApartScenario = `${latencyScenario(0.5)}, nats-server on a core of its own`;
 
 export async function latency(bench: Bench): Promise<void> {
@@ -73,7 +72,6 @@ async function natsApart(bench: Bench, round: number): Promise<void> {
   }
 }
 
-/** Returns the peak in requests per second, after a warm-up. */
 async function peakOf(session: Session): Promise<number> {
   await session.warmUp(load, 1);
   return (await session.measure(load)).requestsPerSecond;

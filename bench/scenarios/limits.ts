@@ -1,6 +1,5 @@
 // The cost of large bodies for other requests: memory, delay of the event loop, and latency of
-// small requests. Also measures the memory that the gateway holds after the load. Only Penstock
-// with the durable setting.
+// small requests. Only Penstock with the durable setting.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
@@ -12,20 +11,13 @@ import { huge, singles } from "./loads.ts";
 const hugeConnections = 4;
 const neighbours = 2;
 const smallRate = 200;
-/**
- * Duration of large bodies before the measurement begins, because the first large bodies fill new
- * memory.
- */
 const settleMs = 1_500;
 /**
- * Minimum time from the end of small requests to the end of large requests, because both generators
- * start slowly.
+ * From the end of small requests to the end of large requests, because both generators start
+ * slowly.
  */
 const slackSeconds = 2;
-/**
- * Duration of the observation of the memory. The result is the minimum, because buffers are cached
- * for 10 s.
- */
+/** The result is the minimum of this time, because buffers are cached for 10 s. */
 const restMs = 22_000;
 
 export async function limits(bench: Bench): Promise<void> {
@@ -75,7 +67,6 @@ async function memoryUnderLargeBodies(
   };
 }
 
-/** Measures small requests, first alone, and then while two clients post 19 MB bodies. */
 async function besideLargeBodies(session: Session, bench: Bench): Promise<Record<string, number>> {
   const seconds = 3;
   const small = { ...singles(32, seconds), rate: smallRate };

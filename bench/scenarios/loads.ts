@@ -11,14 +11,12 @@ import type { Load } from "../harness/load.ts";
 
 const batchConnections = 32;
 const hugeConnections = 2;
-/** Events in flight for batches of 1,000 and more, below the budget of bytes in flight. */
 const largeEventsAtOnce = 8_000;
-/** Number of events above which a body fills its own frames, so each body must be different. */
+/** A larger body fills its own frames, so each body must be different. */
 const uniqueFromEvents = 1_000;
 
 const bodies = new Map<string, readonly Buffer[]>();
 
-/** Creates the bodies of a load once, because their creation is slow. */
 function made(key: string, make: () => readonly Buffer[]): readonly Buffer[] {
   const known = bodies.get(key) ?? make();
   bodies.set(key, known);
@@ -40,7 +38,6 @@ export function singlesOfName(projects: number, connections: number): string {
   return `single events, ${connections} connections, ${projects.toLocaleString("en")} projects`;
 }
 
-/** A load with one event per request. Consecutive requests have different projects. */
 export function singlesOf(projects: number, seconds: number, connections = 128): Load {
   return {
     ...singles(connections, seconds),
@@ -51,7 +48,6 @@ export function singlesOf(projects: number, seconds: number, connections = 128):
   };
 }
 
-/** A load with this number of events per request. Consecutive requests have different projects. */
 export function batchesOf(projects: number, events: number, seconds: number): Load {
   return {
     ...batches(events, seconds),

@@ -1,6 +1,5 @@
 // The latency of one project's requests during an attack by another project or by clients without a
-// key. Measures single events at a fixed rate, and small imports and compressed batches if they are
-// affected. Each runs alone and during each of several attacks. Only Penstock with the durable
+// key. Each request is measured alone and during several attacks. Only Penstock with the durable
 // setting.
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -15,17 +14,14 @@ import { startVariant } from "../harness/variants.ts";
 import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
-/** Duration of a load. With fewer than a hundred requests, p99 would be the maximum. */
+/** With fewer than a hundred requests, p99 would be the maximum. */
 const secondsOf = (kinds: readonly Kind[]): number =>
   kinds.includes("gzip") || kinds.includes("opened") ? 12 : 4;
-/**
- * Time from the start of the attack to the start of the neighbours, and from their end to its end.
- */
 const settleMs = 500;
 const slackSeconds = 1;
 /**
- * Minimum number of connections of an attack that gets a control. Such an attack uses much of two
- * cores, whatever its target is. The control shows how much of the latency the machine causes.
+ * An attack with more connections uses much of two cores, so it gets a control that shows how much
+ * of the latency the machine causes.
  */
 const muchTraffic = 100;
 
@@ -100,7 +96,7 @@ export async function neighbours(bench: Bench): Promise<void> {
   }
 }
 
-/** Measures in new processes, so that no attack is affected by an earlier one. */
+/** Each measurement has new processes, so that no attack is affected by an earlier one. */
 async function measure(
   bench: Bench,
   round: number,
@@ -167,7 +163,6 @@ async function measure(
   }
 }
 
-/** Returns the CPU seconds used by all processes except the given processes. */
 function used(processes: readonly (number | undefined)[]): number {
   return machineCpuSeconds() - processes.reduce<number>((sum, pid) => sum + cpuSeconds(pid), 0);
 }

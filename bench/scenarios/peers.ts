@@ -1,6 +1,6 @@
-// Penstock compared with other programs that accept events over HTTP and store them durably, if
-// they are on PATH. Every server has an empty store on the project's disk and answers after an
-// fsync. CPU and memory include the server and its store, because a user runs both.
+// Penstock compared with other programs on PATH that accept events over HTTP and store them
+// durably. Every server has an empty store on the project's disk and answers after an fsync. CPU
+// and memory include the server and its store.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -21,13 +21,11 @@ import { batches, singles } from "./loads.ts";
 
 interface PeerServer {
   readonly url: string;
-  /** The processes of the server and its store. Their children are included. */
   readonly processes: readonly Child[];
   /** Converts a load of Penstock's to the requests for the server. */
   readonly sent: (load: Load) => Load;
-  /** Returns the number of separately stored units in one request of the load. */
+  /** The number of separately stored units in one request of the load. */
   readonly unitsOf: (load: Load) => number;
-  /** Resolves with the number of stored units. */
   readonly stored: () => Promise<number>;
 }
 
@@ -134,7 +132,6 @@ async function measure(peer: Peer, load: Load, bench: Bench): Promise<Record<str
   }
 }
 
-/** Starts Penstock as a user does: with its embedded nats-server, and the project of the loads. */
 async function penstock(folder: string, command: "serve" | "up"): Promise<PeerServer> {
   const main = join(root, "dist", "main.js");
   const env = {
@@ -289,10 +286,7 @@ function sum(processes: readonly Child[], used: (pid: number) => number): number
   return processes.reduce((total, { pid }) => total + used(pid), 0);
 }
 
-/**
- * Resolves with the count after it stops growing, because the client's last requests have ended
- * then.
- */
+/** The count stops growing when the client's last requests have ended. */
 async function settled(stored: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + settleMsMax;
   for (let last = await stored(); ; ) {

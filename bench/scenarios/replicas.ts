@@ -1,6 +1,6 @@
-// Three nodes on loopback, each with its own store on the same disk. Measures the cost of three
-// replicas for Penstock and the baseline, and the cost of distance from the store. Also measures
-// how long acknowledgements stop when the stream's leader is killed under load.
+// The cost of three replicas for Penstock and the baseline, and of distance from the store. Also
+// measures how long acknowledgements stop when the stream's leader is killed. The three nodes are
+// on loopback.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
@@ -9,9 +9,7 @@ import { batches, singles, singlesOf } from "./loads.ts";
 
 const replicaCount = 3;
 const projects = 100;
-/** The delays of the store's responses, in milliseconds. */
 const latesMs = [0, 1, 5];
-/** Events per second while the leader is killed; low enough to process the backlog in time. */
 const killRate = 2_000;
 const killedAfterMs = 3_000;
 const killSeconds = 15;
@@ -74,8 +72,7 @@ async function loadBesideKill({ warmUp, nats }: Session): Promise<Record<string,
   await nats.killLeader();
   const { requests, refused, longestGapMs, latencyMs } = await running;
   const acknowledged = requests - refused;
-  // Compares only numbers, so an event that was rejected but stored could hide a missing event.
-  // `npm run faults -- cluster-leader-killed` checks each event.
+  // Compares only numbers. `npm run faults -- cluster-leader-killed` checks each event.
   const { events } = await nats.stored("by header");
   if (events < acknowledged)
     throw new Error(`leader killed: ${acknowledged} events acknowledged, ${events} stored`);

@@ -1,6 +1,5 @@
 // The scan alone: the addon, JSON.parse, the npm package simdjson and the reference scanner, in
-// bytes per second. Each contender runs in a separate process, and is compared with JSON.parse
-// before the measurement.
+// bytes per second. Each contender is compared with JSON.parse before the measurement.
 
 import { join } from "node:path";
 import { type Bench, inOrder } from "../harness/bench.ts";

@@ -1,7 +1,6 @@
-// The number of events per second that a sink writes from the stream. This is its rate for a
-// backlog, and also the maximum sustainable rate. For comparison, the same run measures a simple
-// reader written in an afternoon. ClickHouse is Debian's old version, whose disk writes the bench
-// does not control; a host that cannot run it skips it.
+// The number of events per second that a sink writes from the stream. For comparison, the same run
+// measures a simple reader written in an afternoon. ClickHouse is Debian's old version; a host that
+// cannot run it skips it.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

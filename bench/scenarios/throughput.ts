@@ -1,12 +1,10 @@
 // The throughput in events per second. The loads with a budget run five rounds of every variant.
-// The other sizes, connection counts, encodings, projects and partitions run only for Penstock and
-// the baseline.
+// The other loads run only for Penstock and the baseline.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import type { Load } from "../harness/load.ts";
 import { batches, huge, singles, singlesOf, singlesOfName } from "./loads.ts";
 
-/** Returns the number of 19 MB bodies in a run: about two seconds' worth. */
 function hugeAmount({ variant }: Cell, quick: boolean): number {
   if (variant === "penstock") return quick ? 8 : 16;
   return 2;
@@ -26,8 +24,8 @@ export async function throughput(bench: Bench): Promise<void> {
     loads: (cell) => [
       singles(128, seconds),
       batches(100, seconds),
-      // Durable variants with one fsync per event get no huge bodies, because 45,000 fsyncs in a
-      // row only measure the disk.
+      // Variants with one fsync per event get no huge bodies, because 45,000 fsyncs in a row only
+      // measure the disk.
       ...(cell.variant === "penstock" || (cell.variant === "fastify" && cell.sync === "lazy")
         ? [huge(hugeAmount(cell, bench.quick))]
         : []),
@@ -37,7 +35,7 @@ export async function throughput(bench: Bench): Promise<void> {
     warmEach: true,
   });
   if (bench.quick) return;
-  // This variant has no budget. It shows the part of the baseline's cost that the framework causes.
+  // This variant shows the part of the baseline's cost that the framework causes.
   await runCells(bench, {
     group: "throughput",
     cells: both.map((sync) => ({ variant: "uws-json", sync })),
@@ -86,7 +84,6 @@ export async function projects(bench: Bench): Promise<void> {
     const load = singlesOf(count, 1);
     await runCells(bench, {
       group: "projects",
-      // The baseline has one partition.
       cells: partitions === 1 ? [...penstockAndBaseline, ...sharedByPartition] : penstockAlone,
       loads: () => [overPartitions(load, partitions)],
       rounds,
@@ -109,9 +106,6 @@ export function manyProjectsScenario(count: number): string {
   return singlesOfName(count, manyConnections);
 }
 
-/**
- * Compares many projects with one project, with and without atomic batches, and over partitions.
- */
 async function manyProjects(bench: Bench): Promise<void> {
   const penstock = { variant: "penstock" as const, sync: "always" as const };
   const cells = [penstock, { ...penstock, replicas: 3 }];
@@ -134,7 +128,6 @@ async function manyProjects(bench: Bench): Promise<void> {
   }
 }
 
-/** Compares one process with two processes on the port. The result depends on the free cores. */
 export async function workers(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 1 : 2;
   await runCells(bench, {

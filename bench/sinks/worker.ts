@@ -1,6 +1,5 @@
 // Writes a stream to a database or into Parquet files, in a separate process. Measures time, CPU
-// and memory. Uses the sink, or a simple reader written in an afternoon. The reader inserts line by
-// line, or into ClickHouse with one INSERT per message.
+// and memory. Uses the sink, or a simple reader written in an afternoon.
 
 import { join } from "node:path";
 import { jetstream } from "@nats-io/jetstream";
@@ -16,14 +15,9 @@ import { askedClickHouse } from "../../test/kit/clickhouse-rows.ts";
 
 export interface SinkJob {
   readonly natsUrl: string;
-  /** A URL of PostgreSQL or of ClickHouse, or `parquet:` and a folder. */
   readonly to: string;
   readonly isNaive: boolean;
   readonly stream: string;
-  /**
-   * The number of events of the stream that are written before the measurement, and the number of
-   * measured events.
-   */
   readonly warmUpEvents: number;
   readonly events: number;
 }
@@ -41,7 +35,6 @@ const job = JSON.parse(process.argv[2] ?? "") as SinkJob;
 const isClickHouse = job.to.startsWith("http");
 const connection = await connect({ servers: job.natsUrl });
 const folder = /^parquet:(.*)/.exec(job.to)?.[1];
-/** The size at which a file is closed; small enough for several files during the measurement. */
 const segmentBytesMax = 67_108_864;
 let begun: { events: number; ms: number; cpu: NodeJS.CpuUsage } | undefined;
 let answer: SinkAnswer | undefined;
@@ -50,7 +43,6 @@ const written = new Promise<void>((resolve) => {
   resolveWritten = resolve;
 });
 
-/** Starts the clock after the warm-up, and resolves `written` after the measured events. */
 function reached(events: number): void {
   if (begun === undefined) {
     if (events >= job.warmUpEvents)
@@ -58,7 +50,6 @@ function reached(events: number): void {
   } else if (events >= job.warmUpEvents + job.events) resolveWritten();
 }
 
-/** Stops the clock and sets the result. */
 function finished(events: number): void {
   if (begun === undefined) throw new Error("it had not begun");
   const cpu = process.cpuUsage(begun.cpu);

@@ -264,6 +264,31 @@ export const requestRows: readonly Row[] = [
         ],
       }),
       timeSeries({
+        title: "Rejected events retained, by reason",
+        description: "`penstock rejected list` prints them. They can be corrected and replayed.",
+        unit: "ops",
+        queries: [{ expr: sumRate("penstock_rejected_total", "reason"), legend: "{{reason}}" }],
+      }),
+      timeSeries({
+        title: "Rejected events lost, by cause",
+        description:
+          "Rejected events that are not retained. too_large: above the maximum size. overflow: more than a project may have retained per second, or NATS does not respond. store: JetStream did not acknowledge them.",
+        unit: "ops",
+        queries: [{ expr: sumRate("penstock_rejected_lost_total", "cause"), legend: "{{cause}}" }],
+      }),
+      timeSeries({
+        title: "Bytes of rejected events",
+        description: "In the streams, the newest of which replace the oldest, and in memory.",
+        unit: "bytes",
+        queries: [
+          {
+            expr: `max by (partition) (${of("penstock_rejected_stream_bytes")})`,
+            legend: "partition {{partition}}",
+          },
+          { expr: `sum(${of("penstock_rejected_held_bytes")})`, legend: "in memory" },
+        ],
+      }),
+      timeSeries({
         title: "Slow path and cut ids",
         description:
           "Items that were normalised and scanned again (escaped names, duplicate known names, U+0000, lone surrogates), and distinct ids that were shortened.",

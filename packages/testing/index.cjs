@@ -1,5 +1,6 @@
-// Starts `penstock testing` and talks to the pages below /testing of its admin port. CommonJS, so
-// that Jest loads it too. node:http, because tests replace `fetch` and timers.
+// Starts `penstock testing` and sends requests to the pages below /testing of its admin port. The
+// file is a CommonJS module, so that Jest can load it too. It uses node:http, because tests may
+// replace `fetch`.
 
 const { spawn } = require("node:child_process");
 const { request } = require("node:http");
@@ -15,7 +16,7 @@ async function startPenstock({ port = 0, env = {}, program = installedProgram() 
     env: { ...hostEnvironment(), ...env },
     stdio: "pipe",
   });
-  // The test process may end without `stop`: the program then ends with its standard input.
+  // If the test process ends without `stop`, standard input closes, and the program then ends.
   for (const handle of [child, child.stdin, child.stdout, child.stderr]) handle.unref();
   child.stdin.on("error", () => {});
   const ended = new Promise((resolve) => child.once("close", resolve));
@@ -61,14 +62,13 @@ function installedProgram() {
   return [join(dirname(manifest), "bin", "penstock")];
 }
 
-/** Without the settings of other gateways, and without the flags of the test runner. */
+/** Returns the environment without settings of other gateways and flags of the test runner. */
 function hostEnvironment() {
   const isKept = (name) =>
     name === "PENSTOCK_NATS_SERVER" || !/^(PENSTOCK_|NODE_OPTIONS$|NODE_V8_COVERAGE$)/.test(name);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => isKept(name)));
 }
 
-/** Resolves with the first line of the program. Rejects with its output if it ends before. */
 function started(child) {
   return new Promise((resolve, reject) => {
     let [out, errors] = ["", ""];

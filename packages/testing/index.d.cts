@@ -24,35 +24,35 @@ export interface Penstock {
   readonly url: string;
   /** The API key for SDKs. */
   readonly key: string;
-  /** The address for `connectPenstock`; in a browser, a live page of the events. */
+  /** The address for `connectPenstock`. In a browser, it shows a live page of the events. */
   readonly adminUrl: string;
   /**
-   * Resolves with the first event since the last reset that has these members, as soon as it is
-   * stored. After `timeoutMs` (3,000) it rejects: the message has the nearest event and the
-   * rejections of the gateway.
+   * Waits for an event with these members, and resolves with the first one since the last reset.
+   * Rejects after `timeoutMs` (default: 3,000). The error message contains the most similar event
+   * and the events that the gateway rejected.
    */
   expect(expected: ExpectedEvent, options?: { readonly timeoutMs?: number }): Promise<StoredEvent>;
-  /** Returns all events that were stored since the last reset, in order. */
+  /** Returns all events since the last reset, in the order in which they were stored. */
   events(): Promise<readonly StoredEvent[]>;
-  /** Discards the events that are stored now. */
+  /** Removes all current events from the results of `expect` and `events`. */
   reset(): Promise<void>;
 }
 
 export interface StartedPenstock extends Penstock, AsyncDisposable {
-  /** Ends the gateway and removes its store. */
+  /** Stops the gateway and deletes its store. */
   stop(): Promise<void>;
 }
 
 export interface StartOptions {
-  /** Port for events; a free one by default. */
+  /** Port for events. Default: a free port. */
   readonly port?: number;
   /** Settings of the gateway, such as `PENSTOCK_BODY_BYTES_MAX`. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The program and its first arguments; the installed package `penstock` by default. */
+  /** The program and its first arguments. Default: the installed package `penstock`. */
   readonly program?: readonly [string, ...string[]];
 }
 
-/** Starts a gateway with an empty store. Rejects with its output if it does not start. */
+/** Starts a gateway with an empty store. If it does not start, rejects with its output. */
 export function startPenstock(options?: StartOptions): Promise<StartedPenstock>;
 
 /** Connects to a gateway that another process has started with `startPenstock`. */

@@ -4,8 +4,8 @@ Copy this file next to your tests, and name it in conftest.py:
 
     pytest_plugins = ["penstock_pytest"]
 
-A test takes the fixture `penstock`. It needs Node and the npm package penstock: the program is
-`npx penstock`, or the command in the environment variable PENSTOCK_PROGRAM.
+A test then uses the fixture `penstock`. The fixture needs Node and the npm package penstock. It
+runs `npx penstock`, or the command in the environment variable PENSTOCK_PROGRAM.
 """
 
 import json
@@ -19,7 +19,7 @@ import pytest
 
 
 class Penstock:
-    """A running gateway: `url` and `key` are for SDKs."""
+    """A running gateway. SDKs need its `url` and its `key`."""
 
     def __init__(self, admin_url):
         self.admin_url = admin_url
@@ -28,9 +28,10 @@ class Penstock:
         self.key = found["key"]
 
     def expect(self, event=None, distinct_id=None, properties=None, timeout=3.0, **members):
-        """Returns the first event with these members, as soon as it is stored.
+        """Waits for an event with these members, and returns the first one.
 
-        After `timeout` seconds it fails with the nearest event and the rejections of the gateway.
+        Fails after `timeout` seconds. The error message contains the most similar event and the
+        events that the gateway rejected.
         """
         named = {"event": event, "distinct_id": distinct_id, "properties": properties, **members}
         expected = {name: value for name, value in named.items() if value is not None}
@@ -38,11 +39,11 @@ class Penstock:
         return self._call("POST", "/expect", asked, timeout + 10)["event"]
 
     def events(self):
-        """Returns all events that were stored since the last reset, in order."""
+        """Returns all events since the last reset, in the order in which they were stored."""
         return self._call("GET", "/events")["events"]
 
     def reset(self):
-        """Discards the events that are stored now."""
+        """Removes all current events from the results of `expect` and `events`."""
         self._call("POST", "/reset")
 
     def _call(self, method, path, body=None, timeout=10):
@@ -55,7 +56,7 @@ class Penstock:
         except urllib.error.HTTPError as error:
             answer = json.load(error)
             message = answer.get("message") or answer.get("detail")
-        # The error of urllib would only hide the message.
+        # Raised outside `except`, because a traceback with urllib's error would hide the message.
         raise AssertionError(message)
 
 
@@ -78,6 +79,6 @@ def penstock_gateway():
 
 @pytest.fixture
 def penstock(penstock_gateway):
-    """A gateway for all tests, without the events of earlier tests."""
+    """The gateway of all tests, without the events of earlier tests."""
     penstock_gateway.reset()
     return penstock_gateway

@@ -23,6 +23,7 @@ import {
 } from "../../src/platform/settings/config.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
 import { sinkMetricTable } from "../../src/readers/sinks/metrics/sink-metrics.ts";
+import { rulesSchema } from "../../src/rules/rules-schema.ts";
 import { eventPage } from "./event-page.ts";
 import { bytesText, generatedFrom, marked, sentence } from "./words.ts";
 
@@ -33,6 +34,7 @@ export function generatedPages(): Map<string, string> {
     ["docs/reference/settings.md", settingsPage()],
     ["docs/reference/metrics.md", metricsPage()],
     ["docs/reference/commands.md", commandsPage()],
+    ["docs/reference/rules.schema.json", `${JSON.stringify(rulesSchema(), undefined, 2)}\n`],
   ]);
 }
 
@@ -183,7 +185,6 @@ In a checkout, run \`./penstock <command>\`; with [the npm package](../../deploy
 const settingFlags = new Set(allSettings.map(flagOf));
 
 function commandsPage(): string {
-  // The context is empty, because no command is run.
   const program = commandLine({} as CommandContext);
   return `${commandsIntroduction}\n\n${sectionsOf(program, []).join("\n\n")}\n`;
 }

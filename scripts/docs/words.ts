@@ -18,11 +18,9 @@ const links: readonly (readonly [RegExp, string])[] = [
   [/deploy\/nats\/README\.md/g, "../../deploy/nats/README.md"],
 ];
 
-// Matches settings, names of fields and headers, commands, and JSON.
 const code =
   /`[^`]+`|\b(?:timestamp|offset|uuid)(?= (?:is|cannot|as)\b)|\{".*?\}(?=[.,]| or )|PENSTOCK_\w+|\$\w+|properties\.[$\w]+|penstock project \w+|\/(?:readyz|capture\/|batch\/|static\/)|\b(?:api_key|distinct_id|session_id|window_id|sent_at|Content-(?:Length|Encoding)|Transfer-Encoding|Retry-After|X-Forwarded-For|max_payload)\b/g;
 
-/** Returns the plain text of a table as Markdown, with names as code and links to other pages. */
 export function marked(text: string): string {
   let shown = text.replaceAll("<", "&lt;").replaceAll("|", "\\|");
   shown = shown.replaceAll(code, (name) => (name.startsWith("`") ? name : `\`${name}\``));
@@ -35,7 +33,6 @@ export function sentence(clause: string): string {
   return marked(plainSentence(clause));
 }
 
-/** Formats bytes in the largest unit that divides them. */
 export function bytesText(bytes: number): string {
   const units = [
     [2 ** 30, "GiB"],

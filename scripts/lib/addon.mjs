@@ -51,15 +51,11 @@ function addonsFor({ arch, base, suffix, compiler }) {
 
 const addons = addonsFor(native);
 
-/** Returns the addons whose build is missing or older than the sources. */
 export function addonsNotBuilt() {
   return addons.filter((addon) => !isCurrent(addon));
 }
 
-/**
- * Returns the build steps, longest first. A failed build is reported by the commands that need the
- * addon.
- */
+/** Longest first. A failed build is reported by the commands that need the addon. */
 export function addonBuilds(runner) {
   return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
 }
@@ -87,7 +83,6 @@ export async function crossBuild(runner, { arch, compiler }) {
   return crossed.flatMap(({ dir }) => builtIn(dir));
 }
 
-/** Returns the paths of the addons that are built for this machine. */
 export function builtAddons() {
   return addons.flatMap(({ dir }) => builtIn(dir));
 }
@@ -112,7 +107,7 @@ function keyFor({ source, packages, arch, compiler }) {
 async function buildAddon(addon, runner) {
   removeStamp(addon.step);
   announce(`building the ${addon.name}`);
-  // Computes the key before the build, so that a source that is edited during the build causes
+  // The key is computed before the build, so that a source that is edited during the build causes
   // another build.
   const key = keyFor(addon);
   const { ok, said } = await build(addon, runner);
@@ -143,7 +138,7 @@ function build(addon, runner) {
   });
 }
 
-/** Maximum number of concurrent compilers, each of which may take 400 MB. */
+/** Each compiler may take 400 MB. */
 export function compilersMax() {
   return Math.max(1, Math.min(cpus().length, Math.floor(freemem() / 400e6)));
 }
@@ -155,7 +150,6 @@ function builtIn(folder) {
     .map((name) => join(built, name));
 }
 
-/** Returns the compiler's first error, or else the first error of node-gyp. */
 function reasonIn(said) {
   const lines = said.split("\n").map((line) => line.trim());
   const line =

@@ -24,9 +24,9 @@ export function canFetch() {
  * Tries the suites in turn until a suite has the package. Throws a SetupError with the failure of
  * each suite.
  *
- * `parts` matches needed packages, and `also` names additional packages to unpack. `dir` is the
- * working folder. `keep` gets the folder with the unpacked packages, moves the files that it needs,
- * and returns an error or undefined. `suites` gets `{ isUbuntu }`; the default is the host's suite.
+ * `parts` matches needed packages, and `also` names additional packages to unpack. `keep` gets the
+ * folder with the unpacked packages, moves the files that it needs, and returns an error or
+ * undefined. `suites` gets `{ isUbuntu }`; the default is the host's suite.
  */
 export async function fetchPackage({ name, parts, also, dir, suites, keep, help }, runner) {
   if (!canFetch()) throw new SetupError(`${name} cannot be fetched on this host\n${help}`);
@@ -47,7 +47,6 @@ export async function fetchPackage({ name, parts, also, dir, suites, keep, help 
   throw new SetupError(`${name} could not be fetched\n${faults.join("\n")}\n${help}`);
 }
 
-/** Unpacks the package. Returns the error, or undefined. */
 async function unpack({ name, parts, also = [], suite, work }, runner) {
   const run = (program, ...args) =>
     runner.run(program, args, {
@@ -81,7 +80,6 @@ async function unpack({ name, parts, also = [], suite, work }, runner) {
 
 const simulatedInstall = ["-s", "--no-install-recommends", "install"];
 
-/** Returns the host's mirror of the main archive. */
 async function mirror(run) {
   const format = ["--no-release-info", "--format", "$(SITE) $(RELEASE) $(COMPONENT)"];
   const { ok, said } = await run("apt-get", "indextargets", ...format, "Created-By: Packages");
@@ -110,7 +108,6 @@ function sourcesText(uri, suite) {
   ].join("\n");
 }
 
-/** Returns apt's configuration with separate folders, and the host's proxies and credentials. */
 function aptConfText(work) {
   return [
     "#clear APT::Update;",

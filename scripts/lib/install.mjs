@@ -1,5 +1,4 @@
-// Brings node_modules and dist/ up to date. After an interruption, a step has either changed
-// nothing or is recognisably unfinished.
+// Brings node_modules and dist/ up to date. An interrupted step runs again.
 
 import {
   chmodSync,
@@ -30,7 +29,6 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const distDir = join(root, "dist");
 
-/** The packages of the gateway and its build, or also the packages of tests and tools. */
 const parts = {
   gateway: { stamp: "packages", flags: ["--workspaces=false"] },
   all: { stamp: "packages-tools", flags: [] },
@@ -40,7 +38,6 @@ function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
 }
 
-/** Returns whether npm's own record lists all packages that the part needs. */
 function isInstalled(part) {
   try {
     const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
@@ -72,7 +69,6 @@ export function arePackagesCurrent({ withTools = false } = {}) {
   return isCurrent(parts.all) || (!withTools && isCurrent(parts.gateway));
 }
 
-/** Installs missing packages. Rejects with a SetupError. */
 export async function installPackages(runner, { withTools = false } = {}) {
   if (arePackagesCurrent({ withTools })) return;
   const part = withTools ? parts.all : parts.gateway;
@@ -113,7 +109,7 @@ export function npmFailed(command, said) {
   return new SetupError(`${said}npm ${command} failed: ${why}`);
 }
 
-/** Removes binaries for other platforms and Nodes, and OpenSSL's headers: 184 of 190 MB. */
+/** Binaries for other platforms and Nodes, and OpenSSL's headers, are 184 of 190 MB. */
 function dropOtherPlatforms() {
   const abi = abiOf(runtimeNode());
   const own = `uws_${process.platform}_${process.arch}_${abi}.node`;
@@ -140,7 +136,6 @@ const unreachable = [
   "  without any network: bring a checkout that is set up, or the packages (npm run release), from another machine",
 ].join("\n");
 
-/** The compiler options of dist/. Paths are relative to .cache. */
 const distConfig = JSON.stringify({
   extends: "../tsconfig.json",
   compilerOptions: { noEmit: false, rootDir: "../src", sourceMap: true, declaration: true },

@@ -1,6 +1,5 @@
 // Allows one set-up at a time in one tree. The lock file contains its owner's pid and the process
-// groups of the owner's programs. Another set-up takes over the lock after all of them have ended.
-// The file appears by link or rename, so no process reads it while it is empty.
+// groups of the owner's programs. Another set-up takes the lock after all of them have ended.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +9,6 @@ import { announce, cacheDir, SetupError } from "./project.mjs";
 const lockFile = join(cacheDir, "setup.lock");
 const waitMsMax = 20 * 60_000;
 
-/** Takes the lock. Returns a function that releases it. `throwIfInterrupted` may end the wait. */
 export async function takeLock({ throwIfInterrupted }) {
   try {
     // Not recursive, because that reports a read-only file system as ENOENT.
@@ -39,7 +37,6 @@ export async function takeLock({ throwIfInterrupted }) {
   };
 }
 
-/** Records in the lock file the process groups of this set-up. */
 export function noteGroups(groups) {
   const own = `${lockFile}.${process.pid}`;
   writeFileSync(own, `${[process.pid, ...groups].join("\n")}\n`);
@@ -70,7 +67,6 @@ function readOwner() {
   }
 }
 
-/** Describes the process that still holds the lock; undefined if no process holds it. */
 function holderOf({ pid, groups }) {
   if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
   const left = groups.find(isGroupAlive);
@@ -78,8 +74,7 @@ function holderOf({ pid, groups }) {
 }
 
 function removeStale(owner) {
-  // Renames the stale lock, because only one of several set-ups can succeed with a rename. Restores
-  // it if it was not stale.
+  // Only one of several set-ups can rename the stale lock.
   const aside = `${lockFile}.stale.${process.pid}`;
   try {
     renameSync(lockFile, aside);
@@ -90,7 +85,7 @@ function removeStale(owner) {
     try {
       linkSync(aside, lockFile);
     } catch {
-      // Another set-up has taken the lock since the rename. Stamps protect the steps of the owner.
+      // Another set-up has taken the lock since the rename.
     }
   }
   rmSync(aside, { force: true });

@@ -1,4 +1,4 @@
-// Finds a nats-server: the configured program, a program on PATH, or a fetched program. Otherwise
+// Finds a nats-server: the configured program, a program on PATH, or a fetched program. Otherwise,
 // fetches the newest package of the distribution.
 
 import { existsSync, renameSync, rmSync } from "node:fs";
@@ -20,10 +20,6 @@ const help = [
   "  or use a NATS you run already: PENSTOCK_NATS_URL=nats://host:4222",
 ].join("\n");
 
-/**
- * Returns whether a nats-server is available. Throws a SetupError if the configured nats-server is
- * unfit.
- */
 function isHere() {
   const named = process.env.PENSTOCK_NATS_SERVER ?? "";
   if (named !== "") {
@@ -40,7 +36,6 @@ function isHere() {
   return version !== undefined && isAtLeast(version, versionLeast);
 }
 
-/** Returns the paths of all fetched versions. */
 export function fetched() {
   return listOf(natsDir)
     .filter((name) => /^\d+\.\d+\.\d+$/.test(name))
@@ -48,7 +43,6 @@ export function fetched() {
     .filter(existsSync);
 }
 
-/** Returns whether no nats-server is needed here: only `up` and the tests start a nats-server. */
 function isElsewhere() {
   return (process.env.PENSTOCK_NATS_URL ?? "") !== "";
 }

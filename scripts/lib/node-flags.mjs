@@ -8,13 +8,11 @@ export const sinkFlag = "--max-semi-space-size=32";
 
 /**
  * The objects of a request live for milliseconds. Half of the default size takes 16 MB less under
- * load, and no more CPU. With 1,000 concurrent projects, whose frames live longer, throughput of
- * single events is about 4 % lower. The effects process of `up` replaces this flag
- * (src/app/effects-child.ts).
+ * load, and no more CPU. With 1,000 concurrent projects, the throughput of single events is about 4
+ * % lower.
  */
 export const gatewayFlag = "--max-semi-space-size=8";
 
-/** Returns the Node flags of a command, the first argument of penstock. */
 export function nodeFlagsOf(command) {
   if (command === "sink") return [sinkFlag];
   return command === "up" || command === "serve" ? [gatewayFlag] : [];

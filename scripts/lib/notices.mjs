@@ -1,4 +1,4 @@
-// What the package penstock contains of others: their licences, and an SBOM in CycloneDX.
+// The licences of included software, and an SBOM in CycloneDX.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,6 @@ function compiledIn(folder) {
   ];
 }
 
-/** Returns the licences of everything in the folder that is not Penstock's own. */
 export function licencesText(folder) {
   const packages = packagesIn(join(folder, "node_modules")).map((place) => {
     const { name, version, license } = manifestOf(place);
@@ -55,7 +54,7 @@ export function licencesText(folder) {
   return [...headsOf].map(([text, heads]) => `${line}\n${heads.join("\n")}\n\n${text}\n`).join("");
 }
 
-/** Returns the JSON of the SBOM: npm's own, with the code that npm does not know. */
+/** npm's own SBOM, with the code that npm does not know. */
 export async function sbomOf(folder, npm) {
   const sbom = JSON.parse(await npm(["sbom", "--sbom-format", "cyclonedx"], folder));
   const more = compiledIn(folder).map(({ name, version, licence, description }) => ({

@@ -1,8 +1,6 @@
-// The packages of the lock file that a part of the project needs.
-
 /**
- * Returns the paths, such as `node_modules/pino`, of all packages that the project at `folder`
- * needs according to its lists `kinds`. Includes packages for other platforms.
+ * Returns the paths, such as `node_modules/pino`, of all packages in the project's lists `kinds`
+ * and their dependencies. Includes packages for other platforms.
  */
 export function placesFor(packages, folder, kinds) {
   const found = new Set();
@@ -26,7 +24,6 @@ function namesIn(row, kinds) {
   return kinds.flatMap((kind) => Object.keys(row[kind] ?? {}));
 }
 
-/** Returns the path of a package in the nearest node_modules above. */
 function placeOf(packages, name, from) {
   for (
     let folder = from;

@@ -4,7 +4,6 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { runtimeNode, SetupError } from "./project.mjs";
 
-/** `what` is the program's name in messages. `args` begin with the file to run. */
 export function runOnPinnedNode(what, args) {
   const fail = (message) => {
     process.stderr.write(`${message}\n`);

@@ -1,4 +1,4 @@
-// Checks the programs that must be on the host. One error names all missing programs.
+// Checks the programs that must be on the host. One error lists all missing programs.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
@@ -44,7 +44,6 @@ export function requirePrograms() {
   );
 }
 
-/** Returns the path of a program, or undefined. */
 export function findOnPath(program) {
   for (const folder of (process.env.PATH ?? "").split(":")) {
     const path = join(folder || ".", program);

@@ -1,5 +1,5 @@
-// Checks whether processes still run. Excludes a process that ended but was not waited for, because
-// many containers have no init.
+// Checks whether processes still run. A process that ended but was not waited for does not count,
+// because many containers have no init.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -16,7 +16,6 @@ export function isGroupAlive(group) {
   });
 }
 
-/** Sends a signal to a process group. Does nothing if the group has ended. */
 export function signalGroup(group, signal) {
   try {
     process.kill(-group, signal);
@@ -34,7 +33,6 @@ function answers(target) {
   }
 }
 
-/** Returns the state of a process on Linux; undefined on other systems. */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");

@@ -9,7 +9,6 @@ import { fileURLToPath } from "node:url";
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 export const cacheDir = join(root, ".cache");
 export const modulesDir = join(root, "node_modules");
-/** The cache of TypeScript files without their types, for the processes of tests. */
 export const strippedDir = join(cacheDir, "stripped");
 
 /** An expected failure. Only its text is printed. */
@@ -39,12 +38,10 @@ export function versionOf(program, pattern) {
   }
 }
 
-/** The ABI version of a Node's addons, such as `127`. */
 export function abiOf(node) {
   return execFileSync(node, ["-p", "process.versions.modules"], { encoding: "utf8" }).trim();
 }
 
-/** Compares versions. `least` may have fewer parts than `version`. */
 export function isAtLeast(version, least) {
   for (const [index, part] of least.entries()) {
     if (version[index] !== part) return version[index] > part;
@@ -52,7 +49,7 @@ export function isAtLeast(version, least) {
   return true;
 }
 
-/** Returns the folder with bin/node and the headers. One package has an irregular name. */
+/** The folder has bin/node and the headers. One package has an irregular name. */
 export function pinnedNodeDir() {
   const platform = `${process.platform}-${process.arch}`;
   return join(
@@ -79,14 +76,13 @@ export function runtimeNode() {
   );
 }
 
-/** Returns the environment without the project's node_modules/.bin, whose Node npm replaces. */
+/** The environment without the project's node_modules/.bin, whose Node npm replaces. */
 export function hostEnvironment() {
   const own = join(modulesDir, ".bin");
   const path = (process.env.PATH ?? "").split(":").filter((folder) => resolve(folder) !== own);
   return { ...process.env, PATH: path.join(":") };
 }
 
-/** Returns the names in a folder; empty if the folder does not exist. */
 export function listOf(folder) {
   return existsSync(folder) ? readdirSync(folder) : [];
 }

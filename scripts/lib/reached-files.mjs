@@ -1,13 +1,9 @@
-// The files of dist/ that an entry of a package imports. Needs a current dist/.
+// Finds the files of dist/ that an entry of a package imports. Needs a current dist/.
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "./project.mjs";
 
-/**
- * Returns the paths, below the project, of these files and of all files that they import, and the
- * names of the imported packages.
- */
 export function reachedFrom(entries) {
   const files = new Set();
   const packages = new Set();
@@ -24,7 +20,6 @@ export function reachedFrom(entries) {
   return { files: [...files], packages: [...packages].sort() };
 }
 
-/** Returns the path of an imported file, and for a .ts file that of its declaration. */
 function fileOf(importing, name) {
   return join(dirname(importing), name).replace(/(?<!\.d)\.ts$/, ".d.ts");
 }

@@ -10,10 +10,8 @@ import { root, SetupError, UsageError } from "./project.mjs";
 /** Time from a signal until the program is killed, because npm does not end in time. */
 const graceMs = 1_000;
 const pollMs = 20;
-/** The priority of programs for which no other step waits. */
 const unhurriedNice = 10;
 
-/** `noteGroups` is called with the running process groups after each change. */
 export function createRunner({ noteGroups }) {
   const running = new Set();
   let interruptedBy;
@@ -51,7 +49,6 @@ export function createRunner({ noteGroups }) {
     const stdio = ["ignore", "pipe", "pipe"];
     const child = spawn(program, args, { cwd, env, detached: true, stdio });
     const result = resultOf(child);
-    // The program could not be started.
     if (child.pid === undefined) return await result;
     const one = { group: child.pid, isStopping: false };
     running.add(one);
@@ -74,8 +71,8 @@ export function createRunner({ noteGroups }) {
   }
 
   /**
-   * Runs the steps concurrently. If a step fails, stops the other steps, and rejects with the first
-   * failure after all steps have ended.
+   * If a step fails, stops the other steps, and rejects with the first failure after all steps have
+   * ended.
    */
   async function together(steps, atOnceMax = steps.length) {
     const open = [...steps];

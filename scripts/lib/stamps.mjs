@@ -37,7 +37,6 @@ export function keyOf(files, texts) {
   return hash.digest("hex");
 }
 
-/** Returns the files of a folder in a fixed order, without folders named build. */
 export function filesUnder(folder, isWanted) {
   const found = [];
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

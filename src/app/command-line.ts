@@ -1,5 +1,5 @@
 // The command tree: names, arguments, options and the function of each command.
-// docs/reference/commands.md is generated from this tree.
+// docs/reference/commands.md is generated from it.
 
 import { Command, Help, Option } from "commander";
 import type { CommandContext, ConfiguredCommand } from "../commands/context.ts";
@@ -34,6 +34,7 @@ import {
   settingsOf,
   streamSettings,
   testingDefaults,
+  testingSettings,
   upDefaults,
   withSettings,
 } from "../commands/settings.ts";
@@ -47,6 +48,8 @@ import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
+import { addRejected } from "./rejected-commands.ts";
+import { addRules } from "./rules-commands.ts";
 import { addSinks } from "./sink-commands.ts";
 import type { TestingOptions } from "./testing.ts";
 
@@ -60,12 +63,12 @@ export function commandLine(context: CommandContext): Command {
     .version(version)
     .exitOverride()
     .hook("preAction", (_, command) => {
-      // doctor itself reports a missing scanner.
       if (command.name() !== doctorCommand) loadAddon();
     });
   addServing(program, context);
   addDoctor(program, context);
   addProjects(program, context);
+  addRules(program, context);
   addStreams(program, context);
   addReading(program, context);
   addImport(program, context);
@@ -73,6 +76,7 @@ export function commandLine(context: CommandContext): Command {
   addEffectsReading(program, context);
   addSinks(program, context);
   addErase(program, context);
+  addRejected(program, context);
   return program;
 }
 
@@ -86,8 +90,8 @@ function settingsLast<Item extends Command | Option>(
   return new Help().groupItems(sorted, sorted, groupOf);
 }
 
-// Imports the modules that serve only when they run. main.ts must set a variable before
-// uWebSockets.js is loaded, and other commands start faster without these modules.
+// The modules of `serve` and `up` are imported only when these commands run. So main.ts can set a
+// variable before uWebSockets.js is loaded, and the other commands start faster.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {
@@ -114,7 +118,7 @@ function addServing(program: Command, context: CommandContext): void {
       )
       .option("--json", "print the addresses and the key as one line of JSON", false)
       .option("--exit-with-stdin", "stop when standard input closes", false),
-    allSettings,
+    testingSettings,
     testingDefaults,
   ).action(async (options: TestingOptions, command: Command) => {
     const { testing } = await import("./testing.ts");
@@ -148,7 +152,7 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // The suggestion for a mistyped command could be a command that invalidates keys.
+  // A suggestion after a typo could be a command that makes API keys invalid.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))
@@ -204,7 +208,7 @@ function addRemoval(project: Command, context: CommandContext): void {
     .option("--yes", "do not ask for confirmation", false)
     .option(
       "--no-effects",
-      "keep its people, groups and usage; use it if there is no effects database",
+      "keep its people, groups and usage; use it if you do not run the effects",
     )
     .action(async (id: string, options: RemoveOptions, command: Command) => {
       const { removeProject } = await import("../commands/project-remove.ts");
@@ -219,11 +223,12 @@ function addStreams(program: Command, context: CommandContext): void {
   stream.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   const withReaders = (command: Command) =>
-    withSettings(command, [...natsSettings, "partitions", "effectsUrl"]).option(
-      "--unread",
-      "remove messages even if a reader has not read them",
-      false,
-    );
+    withSettings(command, [...natsSettings, "partitions", "effectsUrl"])
+      .option("--unread", "remove messages even if a reader has not read them", false)
+      .option(
+        "--no-effects",
+        "do not check the effects database; use it if you do not run the effects",
+      );
   withNats(
     stream
       .command("show [stream]")
@@ -277,11 +282,26 @@ function addStreams(program: Command, context: CommandContext): void {
   withNats(
     stream
       .command("restore <folder> [stream]")
-      .description("create the streams of a backup; none of them may exist"),
-  ).action(async (folder: string, which: string | undefined, _, command: Command) => {
-    const { restore } = await import("../commands/stream/backup.ts");
-    await restore(of(command), folder, which);
-  });
+      .description(
+        "create the streams of a backup, or those of a lane, or one; other streams of these names must not exist",
+      ),
+  )
+    .option(
+      "--replace-empty",
+      "replace streams that never had a message; stop the gateways first",
+      false,
+    )
+    .action(
+      async (
+        folder: string,
+        which: string | undefined,
+        { replaceEmpty }: { replaceEmpty: boolean },
+        command: Command,
+      ) => {
+        const { restore } = await import("../commands/stream/backup.ts");
+        await restore(of(command), folder, { which, replaceEmpty });
+      },
+    );
 }
 
 function addQuotaAndUsage(project: Command, context: CommandContext): void {

@@ -13,9 +13,12 @@ import { HttpServer } from "../gateway/http/server.ts";
 import { Admission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
+import type { QuarantineTaker } from "../gateway/intake/quarantine-port.ts";
 import type { Registry } from "../gateway/projects/registry/registry.ts";
 import { openUsageBucket } from "../gateway/projects/usage/usage.ts";
 import { GroupPublisher } from "../gateway/publish/publisher.ts";
+import { Quarantine } from "../gateway/quarantine/quarantine.ts";
+import { RejectedStreams } from "../gateway/quarantine/rejected-streams.ts";
 import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
 import type { Log, ProcessLog } from "../platform/base/log.ts";
@@ -31,9 +34,9 @@ import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 
 /**
- * V8 flags that inline more functions into the loops over the events of a body. A batch of 100
- * events takes 5 % less CPU. A single event takes 3 % less. Node accepts these flags neither in
- * NODE_OPTIONS nor in a worker's options.
+ * V8 flags that inline more functions into the loops over the events of a body. With them, a batch
+ * of 100 events takes 5 % less CPU. They are set at runtime, because Node accepts them neither in
+ * NODE_OPTIONS nor in the options of a worker.
  */
 const inliningFlags = [
   "--max-inlined-bytecode-size=1000",
@@ -75,24 +78,51 @@ export async function openDataPath(
     openBucket: () => openUsageBucket(link.connection, { prefix, replicas, log, ageMaxMs }),
   });
   closers.add(() => shares.close());
+  const quarantine = openQuarantine(base, store);
   const http = await openHttp(base, store.registry, {
-    ...{ admission, publisher, shares, ...extras },
+    ...{ admission, publisher, shares, quarantine, ...extras },
   });
   return { admission, publisher, shares, http };
 }
 
-type HttpParts = Omit<DataPath, "http"> & HttpExtras;
+/** Returns the quarantine; undefined if rejected events are only counted. */
+function openQuarantine(
+  { config, log, clock: { monotonicMs }, metrics, closers }: GatewayBase,
+  { link, processId }: StoreSide,
+): Quarantine | undefined {
+  if (config.rejectedBytes === 0) return undefined;
+  const streams = new RejectedStreams({ link, settings: config, log });
+  closers.add(() => streams.close());
+  const ensureStreams = () => streams.check();
+  const quarantine = new Quarantine({
+    ...{ link, config, processId, metrics, log, monotonicMs, ensureStreams },
+  });
+  closers.add(() => quarantine.close());
+  metrics.watch({
+    penstock_rejected_held_bytes: () => quarantine.heldBytes,
+    penstock_rejected_stream_bytes: () =>
+      streams.sizes().map(({ partition, bytes: value }) => ({
+        labels: { partition: String(partition) },
+        value,
+      })),
+  });
+  return quarantine;
+}
+
+type HttpParts = Omit<DataPath, "http"> &
+  HttpExtras & { readonly quarantine: QuarantineTaker | undefined };
 
 async function openHttp(
   base: GatewayBase,
   registry: Registry,
-  { admission, publisher, shares, connection, tracing }: HttpParts,
+  { admission, publisher, shares, quarantine, connection, tracing }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
   const { inflater, ...tools } = intakeTools(log, clock.monotonicMs);
   const intake = createIntake({
     ...tools,
     ...{ projects: registry, publisher, metrics, shares, clientWarnings },
+    ...(quarantine && { quarantine }),
     caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
   });
   await lowerBackgroundThreads();
@@ -178,7 +208,6 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** Returns the addon; undefined if it is missing. Throws if the PROXY protocol needs it. */
 export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -195,7 +224,6 @@ export function connectionAddon(
   }
 }
 
-/** Logs whether posthog-js is served. Without posthog-js, the HTML snippet sends no events. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
@@ -210,10 +238,6 @@ function logScripts(files: StaticFiles | undefined, setting: string | undefined,
   }
 }
 
-/**
- * Returns the limits of connections. Reserves file descriptors for other uses. By default, an
- * address may use a quarter of the total.
- */
 function connectionLimits(config: Config): {
   connectionsMax: number;
   addressConnectionsMax: number;
@@ -226,17 +250,18 @@ function connectionLimits(config: Config): {
   };
 }
 
-/** Nice levels below the event loop. On a busy CPU, a pool thread gets a third of its share. */
+/**
+ * Number of nice levels between the pool threads and the event loop. If the CPU is busy, a pool
+ * thread then gets a third of the CPU time of the event loop.
+ */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
-/** The name of libuv's pool threads. libuv starts them with the first task. */
 const poolThread = "libuv-worker\n";
 
 /**
- * Lowers the priority of the pool threads, which scan and inflate large bodies. Otherwise, the
- * large bodies of one sender would delay the requests of all clients. Only Linux has a priority per
- * thread. On other systems, this function does nothing.
+ * Lowers the priority of the pool threads, so that large bodies of one client do not delay other
+ * clients. This works only on Linux, where each thread has its own priority.
  */
 async function lowerBackgroundThreads(): Promise<void> {
   try {

@@ -1,6 +1,5 @@
-// The effects process that `up` runs as a child, so that effects and gateway do not share a thread.
-// Has the code that restarts the child, and the hidden command that the child runs. When the parent
-// ends, even by a crash, the channel closes and the child exits.
+// Runs the effects as a child process of `up`, so that effects and gateway do not share a thread.
+// If the parent process ends, even by a crash, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
@@ -21,7 +20,6 @@ export interface EffectsChild {
   close(): Promise<void>;
 }
 
-/** Pauses between restarts. A process that always fails to start logs a line per pause. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** V8 flags for a smaller heap: 220 MiB instead of 390 MiB after 20 s at 40,000 events a second. */
 const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
@@ -94,7 +92,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/** Sets the lowest priority. New threads of the process inherit the priority. */
+/** Lowers the priority of a process. New threads of the process inherit it. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -113,10 +111,6 @@ function endOf(child: ChildProcess): Promise<object> {
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 
-/**
- * Returns the port of the settings, or a free port if the setting is 0. Rejects with a CommandError
- * if the port cannot be used.
- */
 export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   try {
     return await tryListen(effectsHost, effectsPort);
@@ -129,8 +123,8 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
 }
 
 /**
- * Returns the port of the settings if it is free, else another free port. Returns undefined if no
- * port is free. Another process may take the port before its first use.
+ * Returns the port of the settings if it is free. Otherwise, returns another free port, or
+ * undefined if there is none. Another process may use the port before this process opens it.
  */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,

@@ -8,10 +8,9 @@ import {
 import type { RebuildCommandOptions } from "../commands/effects/rebuild.ts";
 import type { UsageOptions } from "../commands/effects/usage.ts";
 import {
-  accessSettings,
   configOf,
-  metricExportSettings,
-  natsSettings,
+  readerNatsSettings,
+  readerProcessSettings,
   withSettings,
 } from "../commands/settings.ts";
 import type { SettingName } from "../platform/settings/config.ts";
@@ -19,7 +18,7 @@ import { day, instantMs } from "../readers/effects/http/parameters.ts";
 import { childCommand } from "./options.ts";
 
 const databaseAndNats: readonly SettingName[] = [
-  ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
+  ...readerNatsSettings,
   "effectsUrl",
   "effectsLargeBytesMax",
 ];
@@ -27,9 +26,7 @@ const processSettings: readonly SettingName[] = [
   ...databaseAndNats,
   "effectsHost",
   "effectsPort",
-  ...accessSettings,
-  "logLevel",
-  ...metricExportSettings,
+  ...readerProcessSettings,
 ];
 
 export function addEffects(program: Command, context: CommandContext): void {
@@ -47,7 +44,6 @@ export function addEffects(program: Command, context: CommandContext): void {
       "continue even if events left their stream before they were applied; if a stream was restored from an older copy, apply its events again",
       false,
     )
-    // The action below rejects other words with a message that lists the subcommands.
     .allowExcessArguments(true)
     .action(async (options: { acceptExpired: boolean }, command: Command) => {
       refuseWords(command.args, effects);

@@ -1,5 +1,5 @@
-// The effects process: wires database, NATS, writer and HTTP port. Opens the database before it
-// connects to NATS, so that people can be read while NATS is down.
+// The effects process: connects the database, NATS, the writer and the HTTP port. The database is
+// opened first, so that persons can be read while NATS is unavailable.
 
 import { availableParallelism } from "node:os";
 import path from "node:path";
@@ -39,13 +39,13 @@ interface ServeOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly acceptExpired: boolean;
-  /** Whether this is the child process of `up`. The child applies events without its port. */
+  /** If true, this process is the child process of `up`. It does not open a port. */
   readonly isChild: boolean;
 }
 
 /**
- * Maximum number of events per second and CPU that the effects child of `up` applies. Without a
- * limit, the gateway's throughput would fall by 20 % to 40 %.
+ * Maximum event rate of the child process of `up`. Without a limit, the throughput of the gateway
+ * would be 20 % to 40 % lower.
  */
 const childEventsPerSecondMax = 10_000;
 const childCacheBytesMax = 32 * 1_048_576;
@@ -170,10 +170,6 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   }
 }
 
-/**
- * Returns the creation time of the first live stream; null if the stream does not exist or NATS
- * does not respond.
- */
 async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
   try {
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -183,7 +179,6 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
   }
 }
 
-/** Opens the database. Retries if it is unreachable. Rejects if another installation owns it. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);
@@ -215,15 +210,14 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
   return opened;
 }
 
-/** Creates the data folder if it contains the database. Throws like `requireNamedFolder`. */
 function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   requireNamedFolder(config);
   if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
 }
 
 /**
- * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist. After a typo, a new
- * database in another folder would receive all events.
+ * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist. Otherwise, a typo in
+ * the folder would create a new database.
  */
 export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   const folder = folderOf(config);

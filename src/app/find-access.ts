@@ -1,4 +1,4 @@
-// Finds the NATS of a gateway for other processes, which may start before the embedded nats-server.
+// Finds the NATS server of a gateway for another process, even before the server has started.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { CommandContext } from "../commands/context.ts";
@@ -42,8 +42,8 @@ interface Linked {
 }
 
 /**
- * Returns true as soon as the link is down and the embedded nats-server has another address or
- * token. Returns false when the signal aborts.
+ * Waits until the link is down and the embedded nats-server has a new address or token. Then
+ * returns true. Returns false if the signal aborts.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
@@ -59,10 +59,9 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
 }
 
 const questionMs = 2_000;
-/** Pause before the second attempt. An account may get JetStream soon after the server starts. */
 const jetStreamWaitMs = 500;
 
-/** Checks that NATS lists the streams. Rejects if it refuses permanently. */
+/** Checks that NATS can list the streams. Rejects if NATS permanently refuses the request. */
 export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
   const refused = async () => {
     try {

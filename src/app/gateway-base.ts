@@ -1,5 +1,3 @@
-// What all parts of a gateway process share: settings, clocks, counters, and the reported status.
-
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import { Metrics } from "../gateway/admin/metrics/metrics.ts";
@@ -10,16 +8,13 @@ import type { Config } from "../platform/settings/config.ts";
 export interface GatewayDependencies {
   readonly log: ProcessLog;
   readonly signal?: AbortSignal;
-  /** The role of a worker; undefined for a single gateway. Workers open no admin port. */
+  /** The role of this worker, if the gateway has workers. Workers do not open an admin port. */
   readonly worker?: "first" | "joining";
-  /** Returns the receive time of events, in ms since the epoch. Default: the system clock. */
   readonly wallMs?: () => number;
   readonly registryPollMs?: number;
-  /** The API key of the sample project. */
   readonly tryKey?: string | undefined;
-  /** Returns the port of the effects next to the gateway. Default: the port of the settings. */
   readonly effectsPort?: (() => number | undefined) | undefined;
-  /** Answers further paths of the admin port. Returns false if it does not answer. */
+  /** Answers requests for additional paths of the admin port. Returns false for unknown paths. */
   readonly adminPages?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
@@ -42,7 +37,6 @@ class Closers {
     this.#closers.push(close);
   }
 
-  /** Closes the parts, starting with the part that was opened last. */
   async close(): Promise<void> {
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop())
       await close();
@@ -50,9 +44,8 @@ class Closers {
 }
 
 class GatewayStatus {
-  /** Returns the reasons why the gateway cannot store events now. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
-  /** Returns facts for the operator that do not prevent the gateway from storing events. */
+  /** Returns warnings for the operator. The gateway can store events despite them. */
   warnings: () => readonly string[] = () => [];
   isConnected: () => boolean = () => false;
   publicPort: number | undefined;
@@ -71,7 +64,7 @@ export function gatewayBase(
   const status = new GatewayStatus();
   const metrics = new Metrics();
   closers.add(() => metrics.close());
-  // The alert for a NATS that was never reached needs this gauge from the first scrape on.
+  // The gauge exists from the start, because an alert needs it even before the first connection.
   metrics.watch({ penstock_nats_connected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
   const instance = instanceOf(config);

@@ -1,5 +1,3 @@
-// Starts and stops one gateway process.
-
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import type { Metrics } from "../gateway/admin/metrics/metrics.ts";
@@ -14,21 +12,23 @@ import { openTelemetry } from "./telemetry.ts";
 
 export interface Gateway {
   readonly port: number;
-  /** The admin port; 0 for a worker, because workers have no admin port. */
   readonly adminPort: number;
-  /** The creation time of the first live stream; null if JetStream did not respond. */
   readonly streamCreated: string | null;
   readonly metrics: Metrics;
   readonly clientWarnings: ClientWarnings;
   readiness(): Promise<readonly string[]>;
   warnings(): readonly string[];
-  /** Waits for `drainDelayMs` (default: the setting), then drains and closes everything. */
+  /**
+   * Waits for `drainDelayMs`, stops accepting requests, and closes everything. The default of
+   * `drainDelayMs` is the setting.
+   */
   close(drainDelayMs?: number): Promise<void>;
 }
 
 /**
- * Waits for NATS, creates or checks the streams, reads the registry, then listens. Rejects if a
- * port is taken, if a stream would not retain acknowledged events, or if the signal aborts.
+ * Waits for NATS, creates or checks the streams, reads the registry, and then opens the public
+ * port. Rejects if a port is in use, if a stream would lose acknowledged events, or if the signal
+ * aborts.
  */
 export async function startGateway(
   config: Config,
@@ -77,7 +77,7 @@ export async function startGateway(
   }
 }
 
-/** Opens the admin port first, so that it responds while the other parts start. */
+/** Opens the admin port. It is opened first, so that it responds while the other parts start. */
 async function openOperatorSide(base: GatewayBase) {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort, adminPages } = base;
@@ -131,6 +131,7 @@ function watchSides(
     penstock_projects_over_share: () => shares.projectsOver,
     penstock_projects: () => registry.projectsKnown,
     penstock_registry_in_doubt: () => registry.fault !== undefined,
+    penstock_projects_without_current_rules: () => registry.rulesUnusable,
     penstock_stream_bytes: () =>
       watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
     penstock_stream_bytes_max: () =>

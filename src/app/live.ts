@@ -4,9 +4,16 @@ import { LivePage } from "../live/live-page.ts";
 import type { LiveSource } from "../live/snapshot.ts";
 import type { TailSource } from "../live/tail.ts";
 import { isLoopback, reachable } from "../platform/base/own-host.ts";
-import { ownAuthorization } from "../platform/base/port-access.ts";
+import { ownSignature } from "../platform/base/port-access.ts";
 import type { NatsAccess } from "../platform/nats/access.ts";
-import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../platform/nats/names.ts";
+import {
+  lanes,
+  manyProjects,
+  partitionOf,
+  rejectedLane,
+  streamName,
+  subjectOf,
+} from "../platform/nats/names.ts";
 import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
@@ -15,7 +22,6 @@ import { portAccess } from "./port-access.ts";
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   readonly publicPort: () => number | undefined;
   readonly tryKey?: string | undefined;
-  /** Returns the port of the effects next to the gateway. Default: the port of the settings. */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
@@ -45,11 +51,12 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     access: adminAccess,
     showsEvents,
     effectsUrl: () => effectsUrlOf(config, sources.effectsPort),
-    effectsHeaders: ownAuthorization(config),
+    signEffects: ownSignature(config),
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
+    rejectedStreams: (project) => rejectedStreams(config, project),
     async projectIds(connection, project) {
-      // Without a filter, the list may be long. Listing half a million projects takes seconds.
+      // If there are many projects, none is listed. Listing half a million projects takes seconds.
       if (project === undefined) {
         const bucket = await bucketReader(connection, bucketName(subjectPrefix));
         if (((await bucket.state())?.entries ?? 0) > projectsListedMax) return [];
@@ -60,7 +67,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     async connect() {
       const options = { name: "penstock-live", timeoutMs: connectTimeoutMs };
       const connection = await connectOnce(access, options);
-      // The page must recover after a refusal, like the gateway's own connection.
+      // The connection is retried after a refusal, like the gateway's own connection.
       outlastRefusals(connection);
       return connection;
     },
@@ -73,6 +80,17 @@ function effectsUrlOf(
 ): string | undefined {
   const port = portBeside();
   return port === undefined || port === 0 ? undefined : `http://${reachable(effectsHost)}:${port}`;
+}
+
+function rejectedStreams(
+  { subjectPrefix: prefix, partitions }: Config,
+  project: string | undefined,
+): string[] {
+  const numbers =
+    project === undefined
+      ? Array.from({ length: Math.min(partitions, streamsMax) }, (_, partition) => partition)
+      : [partitionOf(project, partitions)];
+  return numbers.map((partition) => streamName(prefix, rejectedLane, partition));
 }
 
 function sourcesOf(

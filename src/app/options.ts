@@ -11,7 +11,6 @@ export const { version } = JSON.parse(
   version: string;
 };
 
-/** The hidden subcommand of `penstock effects` for the child process of `up`. */
 export const childCommand = "beside";
 
 export function positiveNumber(text: string): number {
@@ -26,7 +25,7 @@ export function positiveInteger(text: string): number {
   return Number(text);
 }
 
-/** Returns milliseconds. */
+/** Parses a duration. Returns milliseconds. */
 export function duration(text: string): number {
   try {
     return durationMs(text);
@@ -42,7 +41,7 @@ export function streamShare(text: string): number {
 }
 
 /**
- * Calls `make`, and reports its errors as wrong usage. A supervisor does not restart a process that
+ * Calls `make` and reports its errors as usage errors. A supervisor does not restart a process that
  * ends with this exit code.
  */
 export function orUsageFault<Target>(make: () => Target): Target {
@@ -54,8 +53,8 @@ export function orUsageFault<Target>(make: () => Target): Target {
 }
 
 /**
- * Returns the environment without settings. A child process receives the settings in a message,
- * because an environment must not contain their secrets.
+ * Returns the environment without the settings. A child process receives the settings in a message,
+ * because its environment must not contain secrets.
  */
 export function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   const known = new Set(Object.keys(settings).map(variableOf));

@@ -5,8 +5,8 @@ import { type Config, flagOf, variableOf } from "../platform/settings/config.ts"
 const hostSetting = { admin: "adminHost", effects: "effectsHost", sink: "sinkHost" } as const;
 
 /**
- * Returns the access rules of a port. Throws a CommandError if other hosts reach the port and no
- * token is set, unless PENSTOCK_ADMIN_AUTH=off permits it.
+ * Throws a CommandError if other hosts can connect to the port and no token is set.
+ * PENSTOCK_ADMIN_AUTH=off turns this check off.
  */
 export function portAccess(config: Config, port: keyof typeof hostSetting): PortAccess {
   const setting = hostSetting[port];

@@ -1,5 +1,5 @@
-// `serve` and `up` start the embedded NATS if the settings name no NATS. Then they start the
-// gateway, in this process or in workers.
+// The commands `serve` and `up`. They start the embedded NATS server if the settings contain no
+// NATS URL. Then they start the gateway, either in this process or in workers.
 
 import { once } from "node:events";
 import { resolve } from "node:path";
@@ -32,9 +32,8 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 }
 
 /**
- * Runs the gateway like `serve`, with an embedded NATS and a sample project, and prints an example
- * request. If the default port of the effects is taken, another port is used. A port from the
- * settings must be free.
+ * Runs the gateway with an embedded NATS server and a sample project. If the default port of the
+ * effects is in use, another port is used. If a port from the settings is in use, `up` fails.
  */
 export async function up(
   config: Config,
@@ -58,7 +57,6 @@ export async function up(
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /** Returns the port of the effects. Absent if no effects process should run. */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
@@ -97,7 +95,6 @@ async function run(
         welcome({ config, gateway, project, program, isDefaultData, effectsPort }),
       );
     }
-    // Started last, because no request waits for the effects.
     if (portOf !== undefined) {
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
       effects = startEffectsChild(settings, context, log);
@@ -109,13 +106,13 @@ async function run(
   }
 }
 
-/** Closes everything, even if a part fails. Then throws the first error. */
+/** Closes everything, even if an error occurs. Then throws the first error. */
 async function closeAll(
   gateway: Running | undefined,
   effects: EffectsChild | undefined,
   embedded: EmbeddedNats | undefined,
 ): Promise<void> {
-  // The next start applies the events that the gateway stores after the effects have stopped.
+  // The next start applies events that the gateway stores after the effects have stopped.
   const closed = await Promise.allSettled([gateway?.close(), effects?.close()]);
   closed.push(...(await Promise.allSettled([embedded?.close()])));
   const failed = closed.find(({ status }) => status === "rejected");
@@ -130,7 +127,8 @@ export async function embed(
   return await startEmbeddedNats({
     dataDir: config.dataDir,
     binary: await findOrFetchNatsServer({ named: config.natsServer, path: env["PATH"] }),
-    streamBytesTotal: config.streamBytesMax * config.partitions * lanes.length,
+    streamBytesTotal:
+      (config.streamBytesMax * lanes.length + config.rejectedBytes) * config.partitions,
     host,
     log,
     port: config.natsPort,
@@ -147,7 +145,7 @@ interface Answering {
   readonly log: Log;
 }
 
-/** Writes the ports to the data folder, for doctor and for the error of a second start. */
+/** Writes the ports to the data folder. `doctor` reads them, and so does a second start. */
 function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
   const { port, adminPort } = gateway;
   try {
@@ -165,7 +163,6 @@ export function addressOf({ tlsCert, host }: Config, port: number): string {
   return `${tlsCert === undefined ? "http" : "https"}://${reachable(host)}:${port}`;
 }
 
-/** Waits for NATS without a time limit, like the gateway: a busy machine starts it slowly. */
 export async function demoProject(
   effective: Config,
   log: Log,

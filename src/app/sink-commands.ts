@@ -2,10 +2,9 @@ import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import {
-  accessSettings,
   configOf,
-  metricExportSettings,
-  natsSettings,
+  readerNatsSettings,
+  readerProcessSettings,
   withSettings,
 } from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -161,7 +160,7 @@ function requireTarget(target: string | undefined, example: string): string {
   );
 }
 
-/** Returns the folder. Rejects a URL, because the sink would create a local folder of that name. */
+/** Returns the folder. Rejects a URL, because it would become the name of a local folder. */
 function localFolder(folder: string): string {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(folder))
     throw new CommandError(
@@ -237,8 +236,8 @@ function withPersons(command: Command): Command {
 }
 
 /**
- * Opens the effects database. Returns undefined without --with-person. Rejects if the database is
- * missing or belongs to another installation.
+ * Returns undefined if --with-person is not set. Rejects if the database does not exist or belongs
+ * to another installation.
  */
 export async function peopleOf(
   config: Config,
@@ -267,11 +266,9 @@ export async function peopleOf(
 }
 
 const processSettings: readonly SettingName[] = [
-  ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
-  ...(["sinkHost", "sinkPort"] as const),
-  ...accessSettings,
-  ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
-  ...metricExportSettings,
+  ...readerNatsSettings,
+  ...(["sinkHost", "sinkPort", "sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs"] as const),
+  ...readerProcessSettings,
 ];
 
 interface ReadingOptions {

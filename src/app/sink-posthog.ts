@@ -17,7 +17,7 @@ import { type NamedProjects, runSink } from "./sink.ts";
 interface PosthogRun {
   readonly url: string;
   readonly folder: string;
-  /** The API keys by project. They have precedence over the keys of the registry. */
+  /** The API keys by project. They are used instead of the keys in the registry. */
   readonly keys: ReadonlyMap<string, string>;
   readonly acceptRefused: boolean;
   readonly projects: readonly string[] | undefined;

@@ -1,4 +1,4 @@
-// The sink process: wires NATS, target, writer, and the port for metrics and health.
+// The sink process: connects NATS, target, writer, and the port for metrics and health checks.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -21,15 +21,11 @@ import { openTelemetry } from "./telemetry.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
-  /** The projects to write; undefined for all. */
   readonly projects: readonly string[] | undefined;
-  /** Projects from the command line, which must exist. */
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
   readonly acceptExpired: boolean;
-  /** The effects database, for the persons of events. If undefined, events have no persons. */
   readonly people?: OpenReader | undefined;
-  /** Called with each connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
 }
 
@@ -86,7 +82,7 @@ export async function runSink(
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
-      // Checked only for the first connection, because another server may not have these projects.
+      // The projects are only checked once, because another server may not have them.
       toLookUp = [];
       const { connection } = link;
       connected?.(connection);
@@ -104,7 +100,7 @@ export async function runSink(
       if (!(await natsHasMoved(config, { host, ...linked, signal }))) break;
       log.warn({}, "embedded nats-server restarted: the sink uses the new address");
       isMoving = true;
-      // The target may be opened again only after all writes have ended.
+      // All writes must have ended before the target is opened again.
       await writer.close(signal);
       writer = undefined;
       isMoving = false;
@@ -141,8 +137,9 @@ const againMs = 1_000;
 const sayAgainMs = 30_000;
 
 /**
- * Waits for NATS. If projects are named, also waits until the registry has projects. Rejects with a
- * CommandError if a named project is unknown, because the sink would permanently skip its events.
+ * Connects to NATS. If projects are listed, also waits until the registry contains projects.
+ * Rejects with a CommandError if a listed project is unknown, because the sink would permanently
+ * skip its events.
  */
 async function sinkLink(config: Config, options: SinkLinkOptions) {
   const { host, log, signal, named, waits } = options;
@@ -161,7 +158,6 @@ async function sinkLink(config: Config, options: SinkLinkOptions) {
       waits(`waiting for the registry: ${reason}`);
       warning.warn({ reason }, "project registry: waiting for it to look up the named projects");
     }
-    // A restarted embedded server may have another port, so the next attempt connects again.
     await pauseUntilAborted(againMs, signal);
     signal.throwIfAborted();
   }
@@ -173,7 +169,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/** Finds the named projects. Rejects with a CommandError only if a project is certainly unknown. */
+/** Checks the listed projects. Rejects with a CommandError only if one is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

@@ -14,13 +14,11 @@ export interface StoreSide {
   readonly streams: StreamStates;
   readonly watch: StreamWatch;
   readonly registry: Registry;
-  /** The unique id of this process, in message ids and in the usage record. */
   readonly processId: string;
 }
 
 const processIdBytes = 12;
 
-/** Waits for NATS, creates or checks the streams, and reads the registry. */
 export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   const { config, log, signal, worker, clock, metrics, status, closers } = base;
   const link = await connectNats({
@@ -56,17 +54,17 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
 }
 
 async function readRegistry(
-  { config, log, signal, status, closers, registryPollMs: pollMs }: GatewayBase,
+  { config, log, signal, status, clock, closers, registryPollMs: pollMs }: GatewayBase,
   link: NatsLink,
 ): Promise<Registry> {
   const { connection } = link;
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
   const registry = await openRegistry({
     connection,
-    ...{ prefix, replicas, hubDomain, log, signal, pollMs },
+    ...{ prefix, replicas, hubDomain, log, signal, pollMs, wallMs: () => clock.wallMs() },
     refusal: (error) => link.refusal(error),
-    // Stored events show whether the registry has lost projects. A leaf node cannot check this,
-    // because its registry is on the hub.
+    // If the streams contain events of a missing project, the registry has lost projects. This
+    // cannot be checked on a leaf node, because its registry is on the hub.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });
   status.warnings = () => registry.warnings;

@@ -1,26 +1,26 @@
-// Starts the export over OTLP if the settings name an endpoint.
-
 import type { Log } from "../platform/base/log.ts";
 import type { Telemetry, TelemetryOptions } from "../platform/otel/telemetry.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
 
 interface TelemetryParts {
-  /** The service's name, unless a setting names it. */
   readonly name: string;
-  /** Whether the process receives requests that may be traced. */
   readonly hasRequests?: boolean;
-  /** Returns the metrics to export; absent if another process exports them. */
+  /** The metrics to export. They are undefined if another process exports them. */
   readonly snapshot?: NonNullable<TelemetryOptions["metrics"]>["snapshot"] | undefined;
   readonly log: Log;
 }
 
-/** Returns undefined if nothing is exported. OpenTelemetry's packages are then not loaded. */
+/** Returns undefined if nothing is exported. The OpenTelemetry packages are then not loaded. */
 export async function openTelemetry(
   config: Config,
   { name, hasRequests = false, snapshot, log }: TelemetryParts,
 ): Promise<Telemetry | undefined> {
   if (config.otelSdkDisabled) return undefined;
+  // A worker leaves the warning to its supervisor, which exports the metrics.
+  if (snapshot !== undefined)
+    for (const reason of config.ignored ?? [])
+      log.warn({ reason }, "OpenTelemetry setting ignored");
   const base = config.otelExporterOtlpEndpoint;
   const tracesUrl = config.otelExporterOtlpTracesEndpoint ?? (base && `${base}/v1/traces`);
   const metricsUrl = config.otelExporterOtlpMetricsEndpoint ?? (base && `${base}/v1/metrics`);

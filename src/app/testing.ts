@@ -1,5 +1,5 @@
-// `penstock testing`: a gateway for automated tests, on a temporary store, with pages on its admin
-// port that return and await stored events.
+// The command `penstock testing`: a gateway with a temporary store for automated tests. The admin
+// port has additional pages that return stored events or wait for them.
 
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statfsSync } from "node:fs";
@@ -25,7 +25,7 @@ export interface TestingOptions {
 
 const memoryFolder = "/dev/shm";
 
-/** Runs until the program is stopped, or standard input closes if `exitWithStdin` is set. */
+/** Runs until the program is stopped or, with `exitWithStdin`, standard input is closed. */
 export async function testing(
   config: Config,
   { json, exitWithStdin }: TestingOptions,
@@ -42,7 +42,6 @@ export async function testing(
   try {
     await run({ ...config, dataDir }, { ...context, stop }, json);
   } catch (error) {
-    // A start that is stopped fails at any point.
     if (!stop.aborted) throw error;
   } finally {
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
@@ -60,7 +59,7 @@ async function run(config: Config, context: CommandContext, json: boolean): Prom
     const key = project?.keys.at(-1) ?? "";
     let pages: TestingPages | undefined;
     const gateway = await startGateway(effective, {
-      ...{ log, signal: stop, tryKey: key },
+      ...{ log, signal: stop, tryKey: key, effectsPort: () => undefined },
       adminPages: (request, response) => pages?.answer(request, response) ?? false,
     });
     closers.push(() => gateway.close());
@@ -99,11 +98,10 @@ function streamsOf({ subjectPrefix, partitions }: Config): string[] {
   );
 }
 
-/** Returns a folder in memory if full streams fit into it, else the folder of temporary files. */
-function parentFolder({ streamBytesMax, partitions }: Config): string {
+function parentFolder({ streamBytesMax, rejectedBytes, partitions }: Config): string {
   try {
     const { bavail, bsize } = statfsSync(memoryFolder);
-    const needed = 2 * streamBytesMax * partitions * lanes.length;
+    const needed = 2 * (streamBytesMax * lanes.length + rejectedBytes) * partitions;
     if (bavail * bsize >= needed) return memoryFolder;
   } catch {}
   return tmpdir();

@@ -69,13 +69,12 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    // The drain delay is useless here, because no load balancer knows the workers yet.
+    // The drain delay is 0, because no load balancer knows the workers yet.
     await close(0);
     throw error;
   }
 }
 
-/** Runs the hidden command `worker`. `serve --workers N` starts N such processes. */
 export async function work({ channel, stop }: CommandContext): Promise<void> {
   if (channel.send === undefined)
     throw new CommandError(

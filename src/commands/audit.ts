@@ -1,19 +1,24 @@
-// The audit log of an operator's changes: one JSON line on standard error for each change, even for
-// a failed change.
+// The audit log of an operator's changes. It writes one JSON line to standard error for each
+// change, even if the change fails.
 
 import { hostname } from "node:os";
 import { createLog } from "../platform/base/log.ts";
 import type { ConfiguredCommand } from "./context.ts";
 import { userOf } from "./erase/receipt.ts";
 
+/** Returns the author of a change: `user@host`. */
+export function authorOf({ context }: Pick<ConfiguredCommand, "context">): string {
+  return `${userOf(context.host)}@${hostname()}`;
+}
+
 /** Runs a change and logs it. `what` must not contain a key or another secret. */
 export async function audited<T>(
-  { context }: ConfiguredCommand,
+  command: ConfiguredCommand,
   { change, ...what }: { readonly change: string; readonly [field: string]: unknown },
   work: () => Promise<T>,
 ): Promise<T> {
-  const log = createLog("info", context.stderr);
-  const entry = { change, actor: `${userOf(context.host)}@${hostname()}`, ...what };
+  const log = createLog("info", command.context.stderr);
+  const entry = { change, actor: authorOf(command), ...what };
   try {
     const result = await work();
     log.info({ ...entry, result: "done" }, `audit: ${change}`);

@@ -1,4 +1,4 @@
-// How this program was started: its launcher, and options that npm has consumed.
+// Detects how this program was started: its launcher, and options that npm has removed.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -7,25 +7,23 @@ import type { Command, Option } from "commander";
 interface Start {
   readonly mainFile: string;
   readonly workingFolder: string;
-  /** npm's INIT_CWD, the folder in which npm was called; undefined without npm. */
   readonly npmFolder: string | undefined;
 }
 
-/** Returns the command that starts this program again, quoted for a shell. */
+/** Returns the shell command that starts this program again. */
 export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string {
   const root = dirname(dirname(mainFile));
   const bundled = join(root, "bin", "penstock");
   if (existsSync(bundled)) return shellWord(bundled);
-  // npm runs its scripts in the clone, wherever it was called.
+  // npm runs its scripts in the folder of the checkout, even if npm was called in another folder.
   const isInRoot = resolve(npmFolder ?? workingFolder) === root;
   return isInRoot ? "./penstock" : shellWord(join(root, "penstock"));
 }
 
-/** Returns whether the program, started by `calledAs`, uses this data folder by default. */
 export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
   const root = dirname(dirname(mainFile));
-  // The launcher of a checkout uses the data folder of the checkout. The launcher of the npm
-  // package uses the data folder in the working folder.
+  // In a checkout, the default data folder is in the checkout. With the npm package, it is in the
+  // working folder.
   return existsSync(join(root, "penstock"))
     ? resolve(dataDir) === join(root, "data")
     : dataDir === "./data";
@@ -38,21 +36,18 @@ export function shellWord(text: string): string {
 interface NpmRun {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The file with which the project's npm scripts start the program, such as `run.mjs`. */
   readonly script: string;
 }
 
-/** Rejects options that npm has consumed, because the command would run without them. */
+/** Rejects options that npm has removed, because the command would run without them. */
 export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun): void {
   const npmScript = env["npm_lifecycle_script"] ?? "";
-  // The npm script may belong to another project that starts this program.
   if (!npmScript.split(/[\s/]/).includes(script)) return;
-  // An option that has arrived shows that the user typed `--`.
+  // Options are only passed to the program if the user has typed `--` before them.
   if (args.some((arg) => arg.startsWith("-"))) return;
   const { command, depth } = commandNamed(program, args);
   const kept = command.options.filter((option) => isKept(option, env));
   if (kept.length === 0) return;
-  // npm passes the value of an option as an argument.
   const words = args.slice(0, depth + command.registeredArguments.length);
   const isInScript = words[0] !== undefined && npmScript.endsWith(` ${words[0]}`);
   const typed = words.slice(isInScript ? 1 : 0).map(shellWord);
@@ -63,7 +58,6 @@ export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun
   );
 }
 
-/** Returns the command. `depth` is the number of arguments that name the command. */
 function commandNamed(program: Command, args: readonly string[]) {
   let command = program;
   let depth = 0;
@@ -80,7 +74,7 @@ function commandNamed(program: Command, args: readonly string[]) {
 
 function isKept({ long }: Option, env: NpmRun["env"]): boolean {
   const name = long?.slice("--".length) ?? "";
-  // npm sets the variable to an empty value for options that are off.
+  // For an option that is off, npm sets the variable to an empty value.
   if ((env[variableOf(name)] ?? "") === "") return false;
   return !isInNpmrc(name, env);
 }
@@ -89,7 +83,6 @@ function variableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 
-/** Returns whether an npm configuration file sets an option, so that the user did not type it. */
 function isInNpmrc(name: string, env: NpmRun["env"]): boolean {
   const folder = env["npm_config_local_prefix"];
   const files = [
@@ -109,7 +102,7 @@ function textOf(file: string): string {
   }
 }
 
-/** Returns the flags without the value, which may be a secret. */
+/** Returns the flag without its value, because the value may be a secret. */
 function flagsOf({ flags }: Option): string {
   return flags.replace(/^-\w, /, "");
 }

@@ -2,26 +2,35 @@ import { createInterface } from "node:readline/promises";
 import { CommandError, type ConfiguredCommand, usageExitCode } from "./context.ts";
 
 interface Confirmation {
-  /** The command, with which every error begins. */
   readonly command: string;
   readonly question: string;
-  /** The text to type. */
   readonly word: string;
 }
 
-/** Asks on the terminal. Throws a CommandError unless the operator types the word. */
+/** Asks the operator for confirmation. Throws a CommandError unless the operator types the word. */
 export async function confirm(
   { context }: ConfiguredCommand,
   { command, question, word }: Confirmation,
 ): Promise<void> {
-  const { stdin, stderr } = context;
+  const { stdin, stderr, stop } = context;
   if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
     throw new CommandError(
       `${command}: cannot ask for confirmation without a terminal: confirm with --yes`,
       usageExitCode,
     );
   const asked = createInterface({ input: stdin, output: stderr });
+  const given = new AbortController();
+  // Without a listener, Ctrl-C and the end of the input would leave the question open.
+  for (const end of ["SIGINT", "close"] as const) asked.once(end, () => given.abort());
   const prompt = `${question} This cannot be undone. Type ${word} to confirm: `;
-  const answer = await asked.question(prompt).finally(() => asked.close());
-  if (answer.trim() !== word) throw new CommandError(`${command}: nothing was changed`);
+  const signal = AbortSignal.any([stop, given.signal]);
+  const answer = await asked
+    .question(prompt, { signal })
+    .catch(() => {
+      stderr.write("\n");
+      return "";
+    })
+    .finally(() => asked.close());
+  if (answer.trim() !== word)
+    throw new CommandError(`${command}: not confirmed: nothing was changed`);
 }

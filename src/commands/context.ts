@@ -1,5 +1,3 @@
-// The process's environment, streams and signals, which main.ts passes to each command.
-
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { SupervisorChannel } from "../gateway/workers/worker.ts";
@@ -10,20 +8,16 @@ import { forTerminal } from "./terminal.ts";
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly host: ProcessHost;
-  /** The file that Node runs to start another process of this program. */
   readonly mainFile: string;
   readonly channel: SupervisorChannel;
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable;
-  /**
-   * Aborts at the first SIGINT, SIGTERM or SIGHUP, or when the reader of standard output closes its
-   * end.
-   */
+  /** Aborts at the first stop signal, or when the program that reads standard output ends. */
   readonly stop: AbortSignal;
 }
 
-/** An expected failure. Only its message is shown. "" means that it was already printed. */
+/** An expected failure. Only its message is printed, unless the message is empty. */
 export class CommandError extends Error {
   readonly exitCode: number;
 
@@ -50,7 +44,10 @@ export function note({ context }: WithContext, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }
 
-/** Time in which several signals count as one, as terminal, npm and script each forward Ctrl-C. */
+/**
+ * Several signals within this time count as one, because the terminal, npm and the script each
+ * forward Ctrl-C.
+ */
 const sameKeyPressMs = 300;
 
 /** Returns a controller that the first stop signal aborts. A second signal ends the process. */

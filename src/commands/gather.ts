@@ -1,5 +1,5 @@
-// `gather` runs at a hub. It configures the hub's streams to copy the streams of its leaf nodes,
-// and shows the lag of each leaf.
+// The command `gather` runs at a hub. It configures the streams of the hub to copy the streams of
+// its leaf nodes, and shows the lag of each leaf node.
 
 import { openBucket, raiseReplicas } from "../gateway/projects/registry/bucket.ts";
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
@@ -46,7 +46,7 @@ export async function gather(
       log: { warn: log },
     });
     await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: log } }));
-    // Atomic batches are off, because no gateway publishes to the hub's streams.
+    // Atomic batches are turned off, because no gateway publishes to the streams of the hub.
     const ofHub = { ...config, atomicBatches: false };
     const streams = await ensureStreams(connection, ofHub, { info: log, warn: log });
     const connect = () =>
@@ -54,7 +54,6 @@ export async function gather(
         streams: [...streams, bucketStream(usageBucketName(place.prefix))],
         leaves,
       });
-    // Without leaves the command only shows the progress.
     const entry = { change: "gather", leaves };
     const gathered = await (leaves.length === 0
       ? connect()

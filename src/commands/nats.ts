@@ -1,4 +1,4 @@
-// Connects a command to NATS. Fails after a short timeout, because a person waits for the result.
+// Connects a command to NATS. The timeout is short, because a user waits for the result.
 
 import { resolve } from "node:path";
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -21,8 +21,8 @@ const connectTimeoutMs = 3_000;
 export const requestTimeoutMs = 5_000;
 
 /**
- * Returns the access to the NATS of the settings, else to the embedded nats-server. Throws a
- * CommandError if there is neither.
+ * Returns the URL and the credentials of the NATS server in the settings. If there is none, returns
+ * those of the embedded nats-server. Throws a CommandError if there is neither.
  */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
@@ -41,8 +41,8 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 }
 
 /**
- * Runs `work` with a connection. Rejects with a NatsRefusedError if NATS permanently refuses an
- * operation. Also rejects like `openNats`.
+ * Opens a connection, runs `work`, and closes the connection. Rejects with a NatsRefusedError if
+ * NATS permanently refuses an operation. Also rejects if the connection cannot be opened.
  */
 export async function withNats<T>(
   { config, context }: ConfiguredCommand,
@@ -59,7 +59,6 @@ export async function withNats<T>(
   }
 }
 
-/** Returns a NatsRefusedError if `error` is a permanent refusal by NATS, else undefined. */
 export function refusalOf(
   error: unknown,
   access: NatsAccess,
@@ -75,7 +74,7 @@ export function refusalOf(
 
 /**
  * Opens a connection. Rejects with a CommandError if no server responds, and with a
- * NatsRefusedError if a server refuses.
+ * NatsRefusedError if a server refuses the connection.
  */
 export async function openNats(
   access: NatsAccess,

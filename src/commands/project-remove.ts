@@ -1,6 +1,6 @@
-// `penstock project remove` makes gateways reject new events of a project, removes its stored
-// events, and then removes the project itself. Each step can be repeated. If the command was
-// killed, the operator runs it again.
+// The command `penstock project remove` disables a project, removes its stored events, and then
+// removes the project and its rules. Each step can be repeated, so the operator can run the command
+// again if it was killed.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -11,12 +11,13 @@ import {
   UnknownProjectError,
 } from "../gateway/projects/registry/bucket.ts";
 import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
+import { removeSalts } from "../gateway/projects/rules/daily-salts.ts";
+import { removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { StoreError } from "../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
 import { erasureAt, shownPlace, storePlace } from "../readers/effects/store/open.ts";
-import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { audited } from "./audit.ts";
 import { confirm } from "./confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say } from "./context.ts";
@@ -31,13 +32,12 @@ import { counted } from "./terminal.ts";
 export interface RemoveOptions {
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** False if the people, groups and usage in the effects database must stay. */
   readonly effects: boolean;
-  /** Called after each step. Tests end the process in it. */
+  /** Called after each step. Tests use it to end the process. */
   readonly stepped?: (step: "disabled" | "purged" | "effects") => void;
 }
 
-/** Time until all gateways have read a change of the registry. */
+/** Time in ms after which all gateways have read a change of the registry. */
 const gatewaysReadMs = 1_000;
 const changeTimeoutMs = 60_000;
 
@@ -97,14 +97,16 @@ class Removal {
       if (effects) await this.#removeEffects();
       stepped?.("effects");
       await removeEntry(this.#connection, this.#place);
-      // Gateways that have read the removal write no usage of the project.
+      // All gateways must have read the removal, so that none writes usage of the project.
       await delay(gatewaysReadMs + usageWriteMsMax);
       await this.#removeUsage(manager);
+      const entries = await removeRules(this.#connection, this.#place);
+      await removeSalts(this.#connection, this.#place);
+      if (entries > 0) say(command, "its rules and the secret of their hashes: erased");
     });
     say(command, `project ${id} removed`);
   }
 
-  /** Prints what would be removed, and what would stay. */
   async #report(manager: JetStreamManager, streams: readonly NamedStream[]): Promise<void> {
     const command = this.#command;
     const { id, effects } = this.#options;
@@ -115,8 +117,7 @@ class Removal {
       const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
         ...{ stream, subject: of(id) },
       });
-      if (messages > 0)
-        say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
+      say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
       const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
       const shared = state.subjects?.[of(manyProjects)] ?? 0;
       if (shared > 0)
@@ -125,6 +126,8 @@ class Removal {
           `${stream}: ${counted(shared, "message")} of several projects may contain its events, and stay until they expire (PENSTOCK_FRAME_SCOPE)`,
         );
     }
+    const versions = await versionsOf(this.#connection, this.#place);
+    if (versions.length > 0) say(command, `rules: ${counted(versions.length, "version")}`);
     const doomed = streams.map(
       (one) =>
         [
@@ -135,12 +138,15 @@ class Removal {
           },
         ] as const,
     );
-    const unread = effects ? await unreadOf(command, manager, doomed, "--no-effects") : [];
-    for (const one of unread) note(command, `${one}, and will not receive them`);
-    const place = storePlace(command.config);
+    const check = { doing: "project remove", doomed, effects };
+    for (const one of await unreadOf(command, manager, check))
+      note(command, `${one}, and will not receive them`);
     if (!effects) note(command, "the effects keep its people, groups and usage (--no-effects)");
-    else if (this.#hasEffects)
-      say(command, `${shownPlace(place)}: its people, groups, usage and spikes`);
+    else
+      say(
+        command,
+        `${shownPlace(storePlace(command.config))}: its people, groups, usage and spikes`,
+      );
     note(command, "targets of sinks keep what they have received, and so do backups");
     for (const copy of await copiesOf(this.#connection, streams))
       note(command, `not removed: ${copy}`);
@@ -157,20 +163,15 @@ class Removal {
       : "not in the registry";
   }
 
-  get #hasEffects(): boolean {
-    const place = storePlace(this.#command.config);
-    return place.kind === "postgres" || !isAbsent(place.file);
-  }
-
   /** Rejects new events, and waits until the events of requests in progress are stored. */
   async #disable(): Promise<void> {
     const command = this.#command;
     try {
       await setEnabled(this.#connection, { ...this.#place, enabled: false });
     } catch (error) {
-      // A damaged entry cannot be disabled. Gateways also reject the keys of a removed project.
+      // A damaged entry is removed instead, because it cannot be disabled. The gateways also reject
+      // the keys of a removed project.
       if (error instanceof DamagedEntryError) await removeEntry(this.#connection, this.#place);
-      // An earlier run has removed the entry, or the project has only events.
       else if (!(error instanceof UnknownProjectError)) throw error;
     }
     const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;
@@ -179,7 +180,6 @@ class Removal {
   }
 
   async #removeEffects(): Promise<void> {
-    if (!this.#hasEffects) return;
     const command = this.#command;
     const place = storePlace(command.config);
     try {

@@ -1,17 +1,8 @@
-// The `project` commands.
-
 import { setTimeout as delay } from "node:timers/promises";
-import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
 import { quotaText, quotaValue } from "../gateway/projects/quota/quota.ts";
-import {
-  type BucketPlace,
-  requireId,
-  requireKey,
-  requireName,
-  UnknownProjectError,
-} from "../gateway/projects/registry/bucket.ts";
+import { requireId, requireKey, requireName } from "../gateway/projects/registry/bucket.ts";
 import {
   addProject,
   changeLimits,
@@ -26,13 +17,11 @@ import {
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/errors.ts";
-import { audited } from "./audit.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";
-import { withNats } from "./nats.ts";
-import { registeredProjects, unknownText } from "./registered-project.ts";
+import { atRegistry, changedRegistry, requireArguments } from "./registered-project.ts";
 import { counted, table } from "./terminal.ts";
 
-/** Time until all gateways have read a change. Until then, a new key gets a 401. */
+/** Time in ms until all gateways have read a change. Until then, a new key gets a 401. */
 const gatewaysReadMs = 1_000;
 
 interface NewProject {
@@ -56,7 +45,7 @@ export async function add(command: ConfiguredCommand, project: NewProject): Prom
     if (name !== undefined) requireName(name);
     if (key !== undefined) requireKey(key);
   });
-  const added = await changed(
+  const added = await changedRegistry(
     command,
     { change: "project add", project: id },
     (connection, place) => addProject(connection, { ...place, ...project }),
@@ -66,7 +55,7 @@ export async function add(command: ConfiguredCommand, project: NewProject): Prom
 }
 
 export async function list(command: ConfiguredCommand, asJson: boolean): Promise<void> {
-  const projects = await atNats(command, listProjects);
+  const projects = await atRegistry(command, listProjects);
   if (asJson) say(command, JSON.stringify(projects.map(projectJson), undefined, 2));
   else if (projects.length === 0) say(command, `no projects yet: add one with ${firstProject}`);
   else for (const line of projectTable(projects)) say(command, line);
@@ -79,7 +68,7 @@ export async function rotate(
 ): Promise<void> {
   requireArguments(() => requireId(id));
   const entry = { change: "project rotate", project: id, keepOld };
-  const rotated = await changed(command, entry, (connection, place) =>
+  const rotated = await changedRegistry(command, entry, (connection, place) =>
     rotateKey(connection, { ...place, id, keepOld }),
   );
   await delay(gatewaysReadMs);
@@ -91,7 +80,7 @@ export async function rotate(
 
 export async function retire(command: ConfiguredCommand, id: string): Promise<void> {
   requireArguments(() => requireId(id));
-  await changed(command, { change: "project retire", project: id }, (connection, place) =>
+  await changedRegistry(command, { change: "project retire", project: id }, (connection, place) =>
     retireKeys(connection, { ...place, id }),
   );
   say(command, `project ${id}: only its newest key is valid`);
@@ -104,23 +93,22 @@ export async function enable(
 ): Promise<void> {
   requireArguments(() => requireId(id));
   const change = enabled ? "project enable" : "project disable";
-  await changed(command, { change, project: id }, (connection, place) =>
+  await changedRegistry(command, { change, project: id }, (connection, place) =>
     setEnabled(connection, { ...place, id, enabled }),
   );
   await delay(gatewaysReadMs);
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
-/** Records that the registry again contains every project, after a loss. */
+/** Records that the registry is complete again after a loss of projects. */
 export async function complete(command: ConfiguredCommand): Promise<void> {
-  const count = await changed(command, { change: "project complete" }, declareComplete);
+  const count = await changedRegistry(command, { change: "project complete" }, declareComplete);
   say(
     command,
     `the registry is complete with ${counted(count, "project")}; requests with any other key now get 401`,
   );
 }
 
-/** Sets the given limits of a project. Other limits stay unchanged. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
@@ -140,7 +128,7 @@ export async function limit(
   }
   requireArguments(() => requireId(id));
   const entry = { change: "project limit", project: id, limits: none ? "none" : limits };
-  const { quota } = await changed(command, entry, (connection, place) =>
+  const { quota } = await changedRegistry(command, entry, (connection, place) =>
     none
       ? setQuota(connection, { ...place, id, quota: undefined })
       : changeLimits(connection, { ...place, id, limits }),
@@ -152,7 +140,6 @@ export async function limit(
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/** Returns a note with the minimum size of a burst if the quota allows less, else "". */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
@@ -165,7 +152,6 @@ function burstMinText(quota: ProjectQuota | undefined): string {
 const usageLag =
   "gateways write their counts every ten seconds: newer events are not included yet\n";
 
-/** Prints the usage of one project, or of all projects that have sent events. */
 export async function usage(
   command: ConfiguredCommand,
   projectId: string | undefined,
@@ -174,9 +160,8 @@ export async function usage(
   const { context } = command;
   const nowMs = Date.now();
   if (projectId !== undefined) requireArguments(() => requireId(projectId));
-  const usages = await atNats(command, async (connection, place) => {
+  const usages = await atRegistry(command, async (connection, place) => {
     const found = await onceLed(() => readUsage(connection, { ...place, projectId, nowMs }));
-    // A project that was removed from the registry may have usage.
     if (projectId !== undefined && found.length === 0)
       await requireExisting(connection, { ...place, id: projectId });
     return found;
@@ -188,51 +173,20 @@ export async function usage(
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
-/** Runs a check of arguments, whose errors become usage errors. */
-function requireArguments(check: () => void): void {
-  try {
-    check();
-  } catch (error) {
-    throw new CommandError((error as Error).message, usageExitCode);
-  }
-}
-
-/** Runs a change like `atNats`, with an entry in the audit log. */
-function changed<T>(
-  command: ConfiguredCommand,
-  entry: Parameters<typeof audited>[1],
-  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
-): Promise<T> {
-  return atNats(command, (connection, place) =>
-    audited(command, entry, () => work(connection, place)),
-  );
-}
-
-async function atNats<T>(
-  command: ConfiguredCommand,
-  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
-): Promise<T> {
-  const { subjectPrefix: prefix, replicas, hubDomain } = command.config;
-  return await withNats(command, async (connection) => {
-    try {
-      return await work(connection, { prefix, replicas, hubDomain });
-    } catch (error) {
-      if (!(error instanceof UnknownProjectError)) throw error;
-      const known = await registeredProjects(connection, command.config);
-      throw new CommandError(unknownText(error.message, error.projectId, known));
-    }
-  });
-}
-
-function projectJson({ quota, ...project }: Project): object {
-  return quota === undefined ? project : { ...project, limits: quotaValue(quota) };
+function projectJson({ quota, rulesVersion, ...project }: Project): object {
+  return {
+    ...project,
+    ...(quota === undefined ? {} : { limits: quotaValue(quota) }),
+    ...(rulesVersion === undefined ? {} : { rules: rulesVersion }),
+  };
 }
 
 function projectTable(projects: readonly Project[]): string[] {
   return table([
-    ["ID", "STATE", "QUOTA", "KEYS", "NAME"],
-    ...projects.map(({ id, enabled, quota, keys, name }) => [
-      ...[id, enabled ? "enabled" : "disabled", quotaText(quota) || "-", keys.join(","), name],
+    ["ID", "STATE", "QUOTA", "RULES", "KEYS", "NAME"],
+    ...projects.map(({ id, enabled, quota, rulesVersion, keys, name }) => [
+      ...[id, enabled ? "enabled" : "disabled", quotaText(quota) || "-"],
+      ...[rulesVersion === undefined ? "-" : `version ${rulesVersion}`, keys.join(","), name],
     ]),
   ]);
 }
@@ -256,7 +210,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Returns the table. Columns count events unless their names contain REQUESTS or BYTES. */
+/** Returns a table. A column counts events unless its name contains REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const columns: Record<string, (usage: ProjectUsage) => string | number> = {
     ID: ({ projectId }) => projectId,

@@ -1,18 +1,19 @@
-// Errors for a project id that is invalid or unknown. They list the known projects, most similar
-// first.
+// Runs commands on the registry, with errors for a project id that is invalid or unknown. They list
+// the known projects, most similar first.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { type BucketPlace, UnknownProjectError } from "../gateway/projects/registry/bucket.ts";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import { lettersApart } from "../platform/base/near-name.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { findStreams } from "../readers/stream/stored-stream.ts";
-import { CommandError, usageExitCode } from "./context.ts";
-import { managerFor } from "./nats.ts";
+import { audited } from "./audit.ts";
+import { CommandError, type ConfiguredCommand, usageExitCode } from "./context.ts";
+import { managerFor, withNats } from "./nats.ts";
 
 const namedMax = 10;
-/** Maximum number of different letters in a suggested name. */
 const typosMax = 2;
 
 interface Required {
@@ -26,10 +27,46 @@ export function mustBeProjectId(text: string): void {
   throw new CommandError(what, usageExitCode);
 }
 
+/** Runs a check of arguments, whose errors become usage errors. */
+export function requireArguments(check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw new CommandError((error as Error).message, usageExitCode);
+  }
+}
+
+/** Runs a change like `atRegistry`, with an entry in the audit log. */
+export function changedRegistry<T>(
+  command: ConfiguredCommand,
+  entry: Parameters<typeof audited>[1],
+  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
+): Promise<T> {
+  return atRegistry(command, (connection, place) =>
+    audited(command, entry, () => work(connection, place)),
+  );
+}
+
+/** Runs `work` on the registry. The error of an unknown project lists the known projects. */
+export async function atRegistry<T>(
+  command: ConfiguredCommand,
+  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
+): Promise<T> {
+  const { subjectPrefix: prefix, replicas, hubDomain } = command.config;
+  return await withNats(command, async (connection) => {
+    try {
+      return await work(connection, { prefix, replicas, hubDomain });
+    } catch (error) {
+      if (!(error instanceof UnknownProjectError)) throw error;
+      const known = await registeredProjects(connection, command.config);
+      throw new CommandError(unknownText(error.message, error.projectId, known));
+    }
+  });
+}
+
 /**
- * Checks that the registry or a stream has the project. Otherwise, rejects with a CommandError. A
- * project that was removed from the registry may still have events. Does not search messages that
- * several projects share, because this would take long.
+ * Rejects with a CommandError if the project is neither in the registry nor in a stream. The
+ * streams are checked, because a project that was removed from the registry may still have events.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -48,7 +85,6 @@ export async function mustBeKnown(
   throw new CommandError(`${text}; ${hint}`);
 }
 
-/** Returns whether a stream has messages with the subject of the project. */
 async function hasEvents(
   connection: NatsConnection,
   prefix: string,
@@ -63,7 +99,7 @@ async function hasEvents(
   return false;
 }
 
-/** Returns the ids of all registered projects. Rejects if NATS does not respond or refuses. */
+/** Returns the projects. Rejects if NATS does not respond or refuses the request. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -84,10 +120,6 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/**
- * Returns the edit distance of two ids: the number of letters added, removed, changed or swapped.
- * Ignores case.
- */
 function typosBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

@@ -1,5 +1,5 @@
-// Creates the flags of a command from the table of settings, and its config from flags and
-// environment.
+// Creates the flags of a command from the table of settings. Creates the config of a command from
+// the flags and the environment.
 
 import { type Command, Option } from "commander";
 import {
@@ -12,7 +12,6 @@ import {
 import { type ConfigResult, readConfig } from "../platform/settings/read-config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 
-/** The settings with which a command finds NATS, its streams and bucket. */
 export const natsSettings: readonly SettingName[] = [
   "natsUrl",
   "natsCreds",
@@ -26,26 +25,29 @@ export const natsSettings: readonly SettingName[] = [
   "replicas",
 ];
 
-/** Further settings of commands that create streams. */
 export const streamSettings: readonly SettingName[] = [
   "partitions",
   "streamBytesMax",
   "liveAgeMax",
   "historicalAgeMax",
+  "rejectedBytes",
+  "rejectedAgeMax",
   "frameBytesMax",
 ];
 
-/** The settings with which a process protects its port. */
-export const accessSettings: readonly SettingName[] = [
+/** The settings with which effects and sinks find NATS, where they only read. */
+export const readerNatsSettings = natsSettings.filter(
+  (name) => name !== "hubDomain" && name !== "replicas",
+);
+
+/** The settings of a reader's process: the tokens of its port, its log and the export of metrics. */
+export const readerProcessSettings: readonly SettingName[] = [
   "adminAuth",
   "adminToken",
   "adminTokenFile",
   "readToken",
   "readTokenFile",
-];
-
-/** The settings of the export of metrics. */
-export const metricExportSettings: readonly SettingName[] = [
+  "logLevel",
   "otelExporterOtlpEndpoint",
   "otelExporterOtlpMetricsEndpoint",
   "otelExporterOtlpProtocol",
@@ -58,21 +60,26 @@ export const metricExportSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** Default values of a command. They have precedence over the defaults in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
-/** `up` listens on loopback, because the key of its sample project is publicly known. */
+/** `up` listens only on loopback, because the key of its sample project is public. */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
-/** `testing` needs free ports and little space, and logs only errors: its caller reports misses. */
+/** `testing` uses free ports and little disk space, and it logs only errors. */
 export const testingDefaults: Defaults = {
   ...upDefaults,
   port: "0",
   adminPort: "0",
   streamBytesMax: "16777216",
+  rejectedBytes: "1048576",
   projectShare: "100",
   logLevel: "error",
 };
+
+const elsewhere = /^(?:effects|sink|natsUrl|natsC|natsKey|hubDomain|workers|dataDir)/;
+
+/** `testing` has one gateway, its own nats-server and a temporary store, and no readers. */
+export const testingSettings = allSettings.filter((name) => !elsewhere.test(name));
 
 export const settingsHeading = "Settings:";
 
@@ -112,7 +119,6 @@ export function isGiven(command: Command, { env }: CommandContext, name: Setting
   return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
 }
 
-/** Reads the settings of a command. Throws a CommandError that lists all errors. */
 export function configOf(
   command: Command,
   context: CommandContext,

@@ -1,5 +1,6 @@
-// Reads a stream up to its last message at the start of the command. The ordered consumer leaves
-// nothing on the server, and continues after a lost connection.
+// Reads a stream up to the message that was the last when the command started. It uses an ordered
+// consumer, because this consumer leaves nothing on the server and continues after a lost
+// connection.
 
 import {
   DeliverPolicy,
@@ -9,42 +10,49 @@ import {
   type MsgRequest,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { manyProjects, subjectOf } from "../platform/nats/names.ts";
+import type { Lane } from "../platform/base/lane.ts";
+import {
+  manyProjects,
+  rejectedLane,
+  type StreamLane,
+  streamSubject,
+  subjectOf,
+} from "../platform/nats/names.ts";
 import type { StreamName, StreamState } from "../readers/stream/stored-stream.ts";
 import { StreamErasures } from "../readers/stream/stream-erasures.ts";
 import { CommandError } from "./context.ts";
 import { managerFor } from "./nats.ts";
 
-export interface FoundStream {
-  readonly name: StreamName;
+export interface FoundStream<AnyLane extends StreamLane = Lane> {
+  readonly name: StreamName<AnyLane>;
   readonly state: StreamState;
 }
 
 export interface ReadOptions {
   readonly prefix: string;
-  readonly project: string;
+  /** Undefined for all projects. */
+  readonly project: string | undefined;
   /** Storage time before which messages are not needed; undefined for no limit. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
   /**
-   * Called with a range of sequences that the stream no longer has. Some messages of the range may
+   * Called with a range of sequences that are no longer in the stream. Some of these messages may
    * have been removed before they were read.
    */
   readonly lost: (from: number, to: number) => void;
 }
 
-/** Number of messages requested ahead. A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const checkEveryMs = 2_000;
 
 /**
- * Yields the messages of the project, including messages shared with other projects. Throws a
+ * Yields the messages of the project, or of all projects, including messages shared with other projects. Throws a
  * CommandError if the stream is replaced meanwhile.
  */
 export async function* messagesOf(
   connection: NatsConnection,
-  { name, state }: FoundStream,
+  { name, state }: FoundStream<StreamLane>,
   options: ReadOptions,
 ): AsyncGenerator<JsMsg> {
   const { stop } = options;
@@ -58,8 +66,8 @@ export async function* messagesOf(
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // A deleted stream sends nothing, and neither does a stream whose last messages were deleted.
-    // The check detects both.
+    // The check is needed because a stream sends nothing if it was deleted, or if its last messages
+    // were deleted.
     const checking = setInterval(() => {
       check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -87,15 +95,22 @@ export async function* messagesOf(
 }
 
 export function subjectsOf(
-  { lane, partition }: StreamName,
+  { lane, partition }: StreamName<StreamLane>,
   { prefix, project }: Pick<ReadOptions, "prefix" | "project">,
 ): string[] {
+  if (project === undefined) return [streamSubject(prefix, lane, partition)];
+  // A message of rejected items has items of one project.
+  if (lane === rejectedLane) return [subjectOf(prefix, lane, { partition, projectId: project })];
   return [project, manyProjects].map((projectId) =>
     subjectOf(prefix, lane, { partition, projectId }),
   );
 }
 
-async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, options: ReadOptions) {
+async function consumerOf(
+  js: JetStreamClient,
+  { name, state }: FoundStream<StreamLane>,
+  options: ReadOptions,
+) {
   const { storedFromMs } = options;
   const start =
     storedFromMs === undefined
@@ -110,16 +125,21 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
   });
 }
 
-/** Checks the stream on the server. `sequence` is the last message that was read. */
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 /**
- * Returns the check. It rejects if the stream was replaced, or if NATS does not respond. If no
- * message was read since the last check, it asks the server whether more messages follow.
+ * Returns a function that checks the stream. It rejects if the stream was replaced or NATS does not
+ * respond. If no message has arrived since the last check, it asks the server if there are more
+ * messages.
  */
 async function checkerOf(
   connection: NatsConnection,
-  { name, state, readTo: begin, options }: FoundStream & { readTo: number; options: ReadOptions },
+  {
+    name,
+    state,
+    readTo: begin,
+    options,
+  }: FoundStream<StreamLane> & { readTo: number; options: ReadOptions },
 ): Promise<Check> {
   const { stream } = name;
   const manager = await managerFor(connection);

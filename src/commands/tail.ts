@@ -1,5 +1,5 @@
-// `tail` prints stored records as they enter the streams. It only reads. After a lost connection or
-// a changed stream, it resumes at its last position.
+// The command `tail` prints new records of the streams. It does not change the streams. After a
+// lost connection or a replaced stream, it resumes at its last position.
 
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
@@ -16,15 +16,12 @@ import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
-  /** Id of the project to print; undefined for all projects. */
   readonly project: string | undefined;
   readonly lanes: readonly Lane[];
   readonly fromStart: boolean;
-  /** Names of events to print; empty for all. */
   readonly events?: readonly string[];
-  /** Distinct ids of events to print; empty for all. */
   readonly distinctIds?: readonly string[];
-  /** `json` (default) prints the stored records. `text` prints one short line per event. */
+  /** Output format. `json` (default) prints stored records, `text` a short line per event. */
   readonly format?: TailFormat;
 }
 
@@ -36,7 +33,7 @@ interface Tail {
   readonly context: CommandContext;
   readonly options: TailOptions;
   readonly say: (line: string) => void;
-  /** The last position shown of each source. Survives a reconnect. */
+  /** Position of the last printed message of each source. It is kept after a reconnect. */
   readonly positions: Map<string, Position>;
 }
 
@@ -46,21 +43,20 @@ interface Source {
 }
 
 interface Position {
-  /** Creation time of the stream. A new stream of the same name is shown from its beginning. */
   readonly created: string;
   sequence: number;
 }
 
-/** Number of frames requested ahead. A frame may exceed half a MiB. */
+/** Maximum number of frames to request ahead. A frame may exceed half a MiB. */
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
-/** Interval of pings and heartbeats. A server that misses two of them counts as lost. */
+/** Interval of pings and heartbeats in ms. If two are missing, the connection counts as lost. */
 const pingMs = 5_000;
 
 /**
- * Prints events until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
- * refuses a request before the first stream is followed. Later, it retries forever.
+ * Prints events until `context.stop` aborts. Rejects if NATS is unreachable at the start, or if
+ * NATS refuses to read the first stream. Afterwards, it retries forever.
  */
 export async function tail(
   config: Config,
@@ -72,7 +68,6 @@ export async function tail(
   if (project !== undefined) mustBeProjectId(project);
   let lastLine = "";
   function say(line: string): void {
-    // Equal consecutive lines are printed once.
     if (line !== lastLine) stderr.write(`tail: ${forTerminal(line)}\n`);
     lastLine = line;
   }
@@ -84,7 +79,6 @@ export async function tail(
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
-        // An embedded server may have restarted on another port.
         access = findNats(config, context.host);
         connection = await open();
       }
@@ -109,10 +103,7 @@ export async function tail(
   }
 }
 
-/**
- * Checks that the registry has the project. Otherwise, rejects with a CommandError. A user who may
- * not read the registry can follow any project.
- */
+/** Rejects an unknown project, unless the user has no permission to read the registry. */
 async function requireProject(
   connection: NatsConnection,
   config: Config,
@@ -127,14 +118,13 @@ async function requireProject(
   }
 }
 
-/** Follows all sources. Rejects if a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
-  // Read before the line "following …", because events that are stored after this line must be
-  // shown.
+  // The positions are read before the line "following …" is printed, because all events that are
+  // stored after this line must be printed.
   const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
@@ -143,7 +133,7 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
 }
 
 /**
- * Returns the subjects. Each subject has its own consumer, because one consumer with two subjects
+ * Returns the subjects. Each subject has its own consumer, because a consumer with two subjects
  * needs nats-server 2.10.
  */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
@@ -152,7 +142,6 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until a gateway has created the streams. Returns none if the command is stopped first. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -171,7 +160,6 @@ async function streamsOf(
   return [];
 }
 
-/** Prints the events of a source until stopped, or until the server stops responding. */
 async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
@@ -191,7 +179,6 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
     for await (const message of messages) {
       if (stop.aborted) break;
       position.sequence = message.seq;
-      // A frame that an erasure stored again was shown before.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const lines = linesOf(message, options, say);
       if (lines !== "" && !stdout.write(forTerminal(lines)))
@@ -203,8 +190,10 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
 }
 
 /**
- * Returns the last shown position, or the beginning of a stream that was created again. If nothing
- * was shown yet, returns the end of the stream, or its beginning if `fromStart` is set.
+ * Returns the position from which messages are printed. If messages of the source were already
+ * printed, this is the position of the last one. If the stream was replaced since, it is the
+ * beginning of the stream. Otherwise, it is the end of the stream, or the beginning if `fromStart`
+ * is set.
  */
 async function positionOf(
   { js, options, positions, say }: Tail,
@@ -228,7 +217,6 @@ async function positionOf(
   return position;
 }
 
-/** Returns the lines. Skips and reports lines that are not records. */
 function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
   const text = message.string();
@@ -272,7 +260,6 @@ type StoredRecord = Readonly<Record<(typeof recordTexts)[number], string>> & {
 const nameCharactersMax = 60;
 const propertiesCharactersMax = 200;
 
-/** Returns time (UTC), project, event, distinct id and the beginning of the properties. */
 function textOf(record: StoredRecord): string {
   const time = record.timestamp.replace("T", " ");
   const names = [record.project_id, record.event, record.distinct_id].map((name) =>
@@ -284,7 +271,7 @@ function textOf(record: StoredRecord): string {
 
 function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
-  // A cut inside a surrogate pair would print a broken character.
+  // The text is not cut inside a surrogate pair, because this would print a broken character.
   const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
   return `${text.slice(0, end)}… (${text.length} characters)`;
 }

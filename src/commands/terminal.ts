@@ -1,11 +1,11 @@
-// Makes text from a client safe for the operator's terminal. Characters with an effect on the
-// terminal become JSON escapes, which do not change the meaning of JSON.
+// Makes text from a client safe for the operator's terminal. Control characters become JSON
+// escapes, which do not change the meaning of JSON.
 
 import { greatestOf } from "../platform/base/extremes.ts";
 
 /**
- * Matches C0 except tab and line feed, DEL, C1, line and paragraph separators, and all characters
- * that embed, override or isolate a text direction.
+ * Matches C0 except tab and line feed, DEL, C1, the line separator, the paragraph separator, and
+ * characters that change the text direction.
  */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape
@@ -18,7 +18,6 @@ export function forTerminal(text: string): string {
   );
 }
 
-/** Formats rows as a table. Every row must have as many cells as the first. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => greatestOf(rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
@@ -29,7 +28,6 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Formats a count with its noun. `one` is the singular. */
 export function counted(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }

@@ -1,25 +1,23 @@
-// Queries the HTTP port of the effects process for the live page, with limits on time and size. The
-// browser cannot query this port, because the page's Content-Security-Policy allows only the admin
-// port.
+// Queries the HTTP port of the effects process for the live page. The gateway makes the request,
+// because the page's Content-Security-Policy lets the browser connect only to the admin port.
 
 import { dayOf } from "../platform/base/day.ts";
 import { get } from "../platform/base/http-request.ts";
+import type { Sign } from "../platform/base/port-access.ts";
 import { reportedStatus } from "../readers/effects/http/client.ts";
 
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
-  /** Counts of people and groups; undefined while the database does not respond. */
   readonly totals?: object;
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
-  /** Today's usage (UTC) of the watched projects. */
   readonly usage: readonly ProjectUsage[];
 }
 
 interface EffectsPort {
   readonly url: string;
-  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly sign: Sign | undefined;
 }
 
 interface ProjectUsage {
@@ -49,10 +47,12 @@ const refused: EffectsSnapshot = {
   reasons: ["it does not accept the token of this gateway: set the same tokens for both"],
   ...nothingKnown,
 };
-/** The limit is larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
-/** Returns the state; undefined if no process responds. Omits the usage if it arrives late. */
+/**
+ * Returns the state of the effects, or undefined if the process does not respond. If the usage
+ * arrives too late, it is omitted.
+ */
 export async function effectsSnapshot(
   port: EffectsPort,
   projects: readonly string[],
@@ -75,7 +75,7 @@ export async function effectsSnapshot(
   }
 }
 
-/** Returns the unparsed JSON of a person, so that numbers keep their digits. */
+/** Returns a person as unparsed JSON, so that numbers keep their digits. */
 export async function effectsPerson(
   port: EffectsPort,
   { project, distinctId }: { readonly project: string; readonly distinctId: string },
@@ -110,8 +110,9 @@ function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot
   return { state: "waiting", reasons: [detail], ...nothingKnown };
 }
 
-async function ask({ url, headers = {} }: EffectsPort, path: string, signal: AbortSignal) {
-  const options = { headers, signal, bytesMax: answerBytesMax };
-  const { status, body } = await get(new URL(url + path), options);
+async function ask({ url, sign }: EffectsPort, path: string, signal: AbortSignal) {
+  const target = new URL(url + path);
+  const options = { headers: { ...sign?.(target) }, signal, bytesMax: answerBytesMax };
+  const { status, body } = await get(target, options);
   return { status, text: body.toString("utf8") };
 }

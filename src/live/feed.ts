@@ -1,12 +1,12 @@
-// Selects the events for the viewers of one filter. Reads frames at a limited rate, collects events
-// for the next push, holds the latest events for new viewers, and counts the rest.
+// Selects the events for the viewers with the same filter. It limits the rate of lines that are
+// parsed, and collects events until they are sent.
 
 import type { ServerResponse } from "node:http";
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
 
-/** Selects events. An undefined member matches every event. */
+/** A filter for events. An undefined member matches all events. */
 export interface LiveFilter {
   readonly project?: string | undefined;
   readonly event?: string | undefined;
@@ -15,7 +15,7 @@ export interface LiveFilter {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /** Number of events that are not shown, or fewer: an unread message counts as one event. */
+  /** Number of skipped events. Each unread message counts as one event. */
   readonly skipped: number;
 }
 
@@ -40,14 +40,13 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /** Adds a message. No event counts as skipped if it was stored before the page was opened. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
-    // Earlier messages arrive only once, and must not use the rate limit of current events.
+    // Messages from before the start have their own limit, because they are read only once and must
+    // not use the limit of new events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
-      // The number of matching events is unknown without reading the lines.
       if (wanted === undefined) this.#skipped += count;
       return;
     }
@@ -58,7 +57,6 @@ export class Feed {
     this.#skipped += wanted === undefined ? Math.max(0, count - lines.length) : passed;
   }
 
-  /** Returns a filter for the lines; undefined if all lines match. */
   #wantedIn({ subject }: JsMsg): ((line: Buffer) => boolean) | undefined {
     const { project, event, distinctId } = this.#filter;
     const ofProject =
@@ -108,8 +106,8 @@ export class Feed {
 }
 
 /**
- * Rejects most lines that do not contain the text. Lines with escapes pass, because they may
- * contain the text in escaped form.
+ * Returns a fast check that is false for most lines without the text. It is true for lines with
+ * escapes, because they may contain the text in escaped form.
  */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
@@ -120,13 +118,11 @@ function mayHold(text: string): (line: Buffer) => boolean {
   };
 }
 
-/** Returns the number of events. A message without a valid header counts as one event. */
 function eventsOf({ headers }: JsMsg): number {
   const events = Number(headers?.get(eventsHeader));
   return Number.isSafeInteger(events) && events > 0 ? events : 1;
 }
 
-/** Returns the first `max` matching lines of a frame, and the number of other matching lines. */
 function linesOf(
   data: Uint8Array,
   { max, wanted }: { max: number; wanted: ((line: Buffer) => boolean) | undefined },
@@ -160,15 +156,14 @@ export interface ShownEvent {
 }
 
 const textCharsMax = 4_096;
-/** Number of UTF-8 bytes that always contain at least `textCharsMax` UTF-16 units. */
+/** Any text with this number of UTF-8 bytes has at least `textCharsMax` UTF-16 units. */
 const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
-/** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
+/** Maximum bytes of the members before `properties`. Only an extreme event name exceeds it. */
 const headBytesMax = 65_536;
-/** The key of the properties. No earlier string can contain it, because strings escape quotes. */
+/** This text cannot be part of an earlier string, because quotes in strings are escaped. */
 const propertiesKey = ',"properties":';
 
-/** Returns copies of the shown parts. Decodes only the beginning of a record. */
 function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;
@@ -190,7 +185,7 @@ function shownEvent(line: Buffer): ShownEvent | undefined {
   };
 }
 
-/** Returns the members before `properties`; undefined if the line is not a record. */
+/** Returns the members before `properties`, or undefined if the line is not a record. */
 export function headOf(line: Buffer): Record<string, unknown> | undefined {
   const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
   if (end < 0 && line.length > headBytesMax) return undefined;
@@ -212,15 +207,13 @@ const bytesWaitingMax = 262_144;
 const stuckMs = 30_000;
 
 export interface Viewer {
-  /** Sends one line of JSON. Returns false if the browser has too much unread data. */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
-  /** Returns whether the browser has been slow for so long that it should be disconnected. */
   isStuck(): boolean;
   end(): void;
 }
 
-/** A browser that watches the page. A slow browser loses events, without delaying others. */
+/** A browser that shows the page. A slow browser loses events, and does not delay others. */
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;
   readonly #monotonicMs: () => number;

@@ -1,18 +1,22 @@
-// The live page on the admin port. `/` is an HTML page, `/live` its server-sent events, and
-// `/live/person` a person. This file checks access. watch.ts does the work for open pages.
+// The live page on the admin port. `/` is an HTML page, `/live` its server-sent events,
+// `/live/person` a person, and `/live/rejected` the newest rejected events. This file checks access. watch.ts does the work for open pages.
 
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import { isProjectId } from "../platform/base/forms.ts";
 import { isForeign, isOwnHost } from "../platform/base/own-host.ts";
 import { type PortAccess, refuseAccess } from "../platform/base/port-access.ts";
 import { effectsPerson } from "./effects-port.ts";
 import { BrowserViewer, type LiveFilter } from "./feed.ts";
+import { newestRejected, type RejectedFilter } from "./rejected.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 interface LivePageOptions extends WatchOptions {
   readonly adminHost: string;
   readonly access: PortAccess;
+  /** Returns the streams with rejected events of a project, or of all projects. */
+  readonly rejectedStreams: (project: string | undefined) => readonly string[];
 }
 
 interface Asked {
@@ -23,10 +27,14 @@ interface Asked {
 
 const viewersMax = 16;
 const personsAtOnceMax = 16;
+const rejectedAtOnceMax = 4;
+const connectionMsMax = 1_000;
 const distinctIdCharsMax = 1_000;
 const filterCharsMax = 1_000;
 const streamPath = "/live";
 const personPath = "/live/person";
+const rejectedPath = "/live/rejected";
+const paths: readonly string[] = [streamPath, personPath, rejectedPath];
 const noEffects = "The effects process does not respond";
 const always = {
   "Cache-Control": "no-store",
@@ -44,17 +52,18 @@ export class LivePage {
   readonly #watch: Watch;
   #isClosed = false;
   #personsAsked = 0;
+  #rejectedAsked = 0;
 
   constructor(options: LivePageOptions) {
     this.#options = options;
     this.#watch = new Watch(options);
   }
 
-  /** Answers a request. Returns false if the path does not belong to the live page. */
+  /** Answers a request. Returns false if its path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
-    if (file === undefined && path !== streamPath && path !== personPath) return false;
+    if (file === undefined && !paths.includes(path ?? "")) return false;
     const { adminHost, access, showsEvents } = this.#options;
     if (!isOwnHost(request.headers.host, adminHost)) refuse(response, 403, foreignHost(request));
     else if (request.method !== "GET" && (file === undefined || request.method !== "HEAD")) {
@@ -84,6 +93,11 @@ export class LivePage {
     if ((isOfPerson || project !== "") && !isProjectId(project))
       refuse(response, 400, `Invalid project id: ${JSON.stringify(project.slice(0, 100))}`);
     else if (isOfPerson) void this.#showPerson(response, project, distinctId);
+    else if (path === rejectedPath)
+      void this.#showRejected(response, {
+        project: project || undefined,
+        event: event || undefined,
+      });
     else if (event.length > filterCharsMax || distinctId.length > filterCharsMax)
       refuse(response, 400, `A filter must have at most ${filterCharsMax} characters`);
     else
@@ -92,6 +106,34 @@ export class LivePage {
         event: event || undefined,
         distinctId: distinctId || undefined,
       });
+  }
+
+  /** Sends the newest rejected events as JSON, under the same conditions as events. */
+  async #showRejected(response: ServerResponse, filter: RejectedFilter): Promise<void> {
+    const { showsEvents, rejectedStreams } = this.#options;
+    const connection = await Promise.race([this.#watch.connection, delay(connectionMsMax)]);
+    if (!showsEvents)
+      refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
+    else if (connection === undefined)
+      refuse(
+        response,
+        503,
+        "There is no connection to NATS yet. This path needs an open live page",
+      );
+    else if (this.#rejectedAsked >= rejectedAtOnceMax)
+      refuse(response, 503, `The maximum of ${rejectedAtOnceMax} concurrent lookups is reached`);
+    else {
+      this.#rejectedAsked += 1;
+      try {
+        const items = await newestRejected(connection, rejectedStreams(filter.project), filter);
+        const json = { ...always, "Content-Type": "application/json" };
+        response.writeHead(200, json).end(JSON.stringify(items));
+      } catch {
+        refuse(response, 503, "The rejected events cannot be read: NATS does not respond");
+      } finally {
+        this.#rejectedAsked -= 1;
+      }
+    }
   }
 
   #begin(request: IncomingMessage, response: ServerResponse, filter: LiveFilter): void {
@@ -106,9 +148,9 @@ export class LivePage {
     }
   }
 
-  /** Sends a person as JSON, under the same conditions as events. Never rejects. */
+  /** Returns a person. The same access rules apply as for events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
-    const { showsEvents, effectsUrl, effectsHeaders } = this.#options;
+    const { showsEvents, effectsUrl, signEffects } = this.#options;
     const url = effectsUrl?.();
     if (!showsEvents)
       refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
@@ -123,7 +165,7 @@ export class LivePage {
       this.#personsAsked += 1;
       try {
         const person = await effectsPerson(
-          { url, headers: effectsHeaders },
+          { url, sign: signEffects },
           { project, distinctId },
           gone.signal,
         );
@@ -170,10 +212,9 @@ const headersOfPage = {
 
 const pageFiles = [
   "page.css",
-  ...["page.js", "state.js", "effects.js", "json-text.js", "text.js", "source.js"],
+  ...["page.js", "state.js", "effects.js", "rejected.js", "json-text.js", "text.js", "source.js"],
 ];
 
-/** Returns the files by path; the page itself is at `/`. */
 function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],

@@ -1,7 +1,8 @@
-// The state of the gateway for the live page, once per second. If a part does not respond in time,
-// the page shows the part's last value. The page matters most while a part hangs.
+// Collects the state of the gateway for the live page once per second. If a value is not available
+// in time, the page shows the previous value.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
+import type { Sign } from "../platform/base/port-access.ts";
 import { atMost } from "../platform/base/retry.ts";
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
 import { type EffectsSnapshot, effectsSnapshot } from "./effects-port.ts";
@@ -17,13 +18,12 @@ export interface LiveSource {
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
   readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
-  /** Returns facts that do not change while the process runs. */
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
   readonly effectsUrl?: () => string | undefined;
   /** Headers with the token that the effects port needs, if it needs one. */
-  readonly effectsHeaders?: Readonly<Record<string, string>>;
+  readonly signEffects?: Sign;
 }
 
 const waitMs = 900;
@@ -57,15 +57,14 @@ export class Snapshots {
     this.#store = new Remembered(() => session.snapshot(), unknownStore);
     this.#effects = new Remembered(async () => {
       const url = source.effectsUrl?.();
-      const port = { url: url ?? "", headers: source.effectsHeaders };
+      const port = { url: url ?? "", sign: source.signEffects };
       return url === undefined ? undefined : await effectsSnapshot(port, this.#projects);
     }, undefined);
   }
 
-  /** Reads a snapshot. `projects` are the projects that viewers have selected. Never rejects. */
   async take(viewers: number, projects: readonly string[]) {
     this.#projects = projects;
-    // Not awaited, because the gateway's own state must not wait for another process.
+    // The promise is not awaited, because the effects process may respond late.
     void this.#effects.refresh();
     const parts = [this.#counts, this.#clientWarnings, this.#readiness, this.#store];
     await atMost(waitMs, Promise.all(parts.map((part) => part.refresh())));
@@ -105,7 +104,6 @@ class Remembered<T> {
     this.value = initial;
   }
 
-  /** Reads the value again. Concurrent callers share one read. Never rejects. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
     return this.#asking;
@@ -126,7 +124,6 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /** Pairs of an upper bound in seconds (null for none) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

@@ -1,5 +1,5 @@
-// The live page's own connection to NATS. It is open while a viewer watches, so that a viewer never
-// delays storing. Reports the state of the server and of the streams.
+// The live page has its own connection to NATS, so that viewers never delay the storing of events.
+// The connection is open while there are viewers.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
@@ -19,7 +19,6 @@ export interface StoreSnapshot {
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** Number of all streams. Not all of them may be listed. */
   readonly streamsTotal: number;
 }
 
@@ -33,7 +32,6 @@ const askTimeoutMs = 2_000;
 const streamsMax = 32;
 
 export class StoreSession {
-  /** The first connection; undefined if the session ends earlier. */
   readonly connection: Promise<NatsConnection | undefined>;
   readonly #options: StoreSessionOptions;
   readonly #closing = new AbortController();
@@ -47,9 +45,7 @@ export class StoreSession {
     this.connection = this.#connect();
   }
 
-  /** Reads the state of the server and the streams. Never rejects. */
   async snapshot(): Promise<StoreSnapshot> {
-    // The first snapshot waits for the first attempt to connect.
     await this.#tried.promise;
     const open = this.#open;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };

@@ -1,6 +1,5 @@
-// Reads stored frames as they arrive. Each source has an ordered consumer. All sources share a
-// budget per second. The tail skips messages over the budget, so that it stays at the newest
-// messages.
+// Reads new frames from the streams. All sources share a limit per second. If there are more
+// messages, they are skipped, so that the page shows the newest messages.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,11 +25,8 @@ export interface TailSource {
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  /** Receives each message, and whether it was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Receives the number of skipped messages. Each message contains at least one event. */
   readonly onSkipped: (messages: number) => void;
-  /** Number of the newest messages of each source that are read first. */
   readonly messagesBefore?: number;
   readonly signal: AbortSignal;
 }
@@ -38,12 +34,10 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** Number of frames that each source requests ahead. A frame may exceed half a MiB. */
+/** Maximum number of frames to request ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
 const messagesBeforeDefault = 10;
-/** The server removes a consumer after this duration without contact. */
 const inactiveMs = 30_000;
-/** Maximum wait for the server to remove the consumers at the end. */
 const leaveMs = 500;
 
 interface Budget {
@@ -51,7 +45,7 @@ interface Budget {
   readonly messages: RateWindow;
 }
 
-/** Follows the sources until the signal aborts, then removes the consumers. Never rejects. */
+/** Reads the sources until the signal aborts, and then removes the consumers. Never rejects. */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
   const monotonicMs = (): number => performance.now();
@@ -64,8 +58,8 @@ export async function tail(options: TailOptions): Promise<void> {
   );
   const { signal } = options;
   if (!signal.aborted) await once(signal, "abort");
-  // A frozen server must not delay the end of a tail. Later, the server removes the consumers
-  // itself.
+  // The wait has a timeout, because the server may be frozen. The server then removes the consumers
+  // itself later.
   await Promise.race([followed, delay(leaveMs, undefined, { ref: false })]);
 }
 
@@ -81,7 +75,7 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
       const start = isFirst ? await startOf(tail, source) : fromNowOn;
       await followOnce(tail, source, start);
     } catch {
-      // The page reports elsewhere that the stream does not exist or that NATS is unreachable.
+      // The page already shows that the stream is missing or that NATS is unreachable.
     }
     await pauseUntilAborted(secondMs, signal);
   }
@@ -94,7 +88,7 @@ interface Start {
 
 const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
 
-/** The tail starts at earlier messages, to include an event that was just sent. */
+/** Returns the start of a tail. Earlier messages are included to show a recently sent event. */
 async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { js, messagesBefore } = tail;
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
@@ -109,7 +103,6 @@ async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Sta
   };
 }
 
-/** Follows the source until the second's budget is used up or the signal aborts. */
 async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
@@ -134,12 +127,11 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
   try {
     for await (const message of messages) {
       if (signal.aborted) return;
-      // The replacement frames of an erasure are not new events.
+      // The messages that replace erased messages are skipped, because they are not new events.
       if (originalOf(message.headers) === undefined)
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
         const { seq, info } = message;
-        // A lower bound, because the consumer or the stream may have skipped sequences.
         const lastSequence = seq + info.pending;
         onSkipped(Math.max(0, Math.min(info.pending, lastSequence - sequenceBefore)));
         return;

@@ -1,5 +1,6 @@
-// The work for the viewers of the live page: a snapshot per second, a connection to NATS, and a
-// tail for each filter in use. Without viewers, it only samples the counts of the last minute.
+// Does the work for the viewers of the live page: one snapshot per second, a connection to NATS,
+// and a tail for each filter in use. Without viewers, it only records the counts of the last
+// minute.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { Feed, type LiveFilter, type Viewer } from "./feed.ts";
@@ -11,7 +12,6 @@ export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /** Returns the ids of all projects. Without `project`, returns none if the list is too long. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,
@@ -34,7 +34,6 @@ interface Channel {
 
 const historyEveryMs = 5_000;
 const historySamplesMax = 13;
-/** Number of earlier messages per stream for a filter by event or distinct id. */
 const filteredMessagesBefore = 400;
 const projectsSentMax = 1_000;
 const snapshotEveryMs = 1_000;
@@ -42,13 +41,10 @@ const pushEveryMs = 250;
 
 export class Watch {
   readonly #options: WatchOptions;
-  /** The viewers, each with the client warnings that it last received. */
   readonly #viewers = new Map<Viewer, string>();
-  /** The channels, by the filter as JSON. */
   readonly #channels = new Map<string, Channel>();
   readonly #ending = new Set<Promise<void>>();
   #running: Running | undefined;
-  /** The counts of the last minute as JSON. The oldest count is first. */
   readonly #history: string[] = [];
   readonly #sampling: NodeJS.Timeout;
 
@@ -61,7 +57,11 @@ export class Watch {
     return this.#viewers.size;
   }
 
-  /** Returns a function that removes the viewer. */
+  /** The connection to NATS; undefined without viewers, and before the first connection. */
+  get connection(): Promise<NatsConnection | undefined> | undefined {
+    return this.#running?.session.connection;
+  }
+
   add(viewer: Viewer, filter: LiveFilter): () => void {
     this.#viewers.set(viewer, "");
     viewer.send("history", `[${this.#history.join(",")}]`);
@@ -109,7 +109,7 @@ export class Watch {
     return { session, stop };
   }
 
-  /** The tails remove their consumers over the session's connection, so it is closed last. */
+  /** The session is closed last, because the tails use it to remove their consumers. */
   #stop(): void {
     const ended = this.#running;
     this.#running = undefined;
@@ -130,8 +130,7 @@ export class Watch {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // Pushed before the viewer joins, because the recent events that it gets include the pending
-    // events.
+    // The other viewers get the pending events now. The new viewer gets them as recent events.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
@@ -140,7 +139,7 @@ export class Watch {
 
   #open(filter: LiveFilter, session: StoreSession): Channel {
     const { project, event, distinctId } = filter;
-    // The newest messages of all projects rarely contain a matching event.
+    // If the filter has an event or a distinct id, few of the newest messages match.
     const isRare = event !== undefined || distinctId !== undefined;
     const feed = new Feed(filter, this.#options.monotonicMs);
     const stop = new AbortController();
@@ -167,7 +166,7 @@ export class Watch {
     this.#untilDone(channel.ended);
   }
 
-  /** An unknown project is watched anyway, because it may be added later. */
+  /** An unknown project is accepted, because it may be created later. */
   async #sendProjects(
     viewer: Viewer,
     project: string | undefined,

@@ -1,6 +1,5 @@
-// Converts an id, which may be a JSON value of every type, to the stored text. The text has at most
-// 400 characters and no NUL. A longer id becomes its beginning and a hash of the whole id, so that
-// different ids stay different.
+// Converts an id to the text that is stored. It has at most 400 characters and no NUL. A longer id
+// is replaced by its beginning and a hash of the whole id, so that different ids stay different.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -9,27 +8,23 @@ import { isString } from "./item-view.ts";
 import type { TokenType } from "./table.ts";
 import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 
-/** Maximum number of code points, as in PostHog's columns for ids and group keys. */
+/** The maximum number of code points, as in PostHog's columns for ids and group keys. */
 export const distinctIdCharactersMax = 400;
 
-/** Number of base64url characters of a SHA-256. A tilde precedes them. */
 const hashCharacters = 43;
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
-/** Maximum bytes read of an id. 400 characters, each written as two escapes, take 4,802 bytes. */
+/** If each of 400 characters is written as two escapes, the token has 4,802 bytes. */
 const idTokenBytesRead = 8_192;
 
 interface DistinctIdText {
-  /** The stored text; empty if the id is only white space. */
   readonly text: string;
-  /** Whether the text is the beginning and the hash of a longer id. */
   readonly cut: boolean;
 }
 
 /**
- * Returns the stored text of a token that the record writer cannot copy: an escaped or long string,
- * or a value that is not a string. Such a value becomes compact JSON. Parses only the beginning of
- * the token. The type must not be Absent, Null or EmptyString.
+ * Converts a string that is long or has escapes, or a value that is not a string. Such a value
+ * becomes compact JSON. The type must not be Absent, Null or EmptyString.
  */
 export function distinctIdText(
   body: Buffer,
@@ -66,7 +61,6 @@ function shortened(text: string): string {
     : withHash(text, Buffer.from(text));
 }
 
-/** Returns the beginning of the id and its hash. `text` is the beginning, `all` the whole id. */
 function withHash(text: string, all: Buffer): string {
   return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
 }
@@ -89,7 +83,6 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** Returns the end of the last character whose bytes were all read. */
 function wholeCharactersEnd(bytes: Buffer, length: number): number {
   let lead = length - 1;
   while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;

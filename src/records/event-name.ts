@@ -1,4 +1,4 @@
-// Determines the kind of an event from its name. Compares bytes without creating a string.
+// Determines the kind of an event from its name. To avoid creating a string, it compares bytes.
 
 import type { Buffer } from "node:buffer";
 import { type ItemView, isString, typeAt } from "./item-view.ts";
@@ -6,15 +6,13 @@ import { FieldShift, Row, TokenType } from "./table.ts";
 import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
-/** Kinds of events that the gateway does not store. */
 export const NoKind = {
   Nameless: -1,
-  /** Old browser SDKs sent this event for each request of a page. */
+  /** Old browser SDKs send an event with this name for each request of a page. */
   Performance: -2,
 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
 
-/** Custom events that have an effect only with a certain property. */
 export const CustomEvent = { Merge: 100, Exception: 101, Ai: 102 } as const;
 export type CustomEvent = (typeof CustomEvent)[keyof typeof CustomEvent];
 type SpecialKind = Kind | NoKind | CustomEvent;
@@ -60,7 +58,10 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
       })),
 );
 
-/** Returns the kind. A name that begins with 4 KiB of white space counts as `Nameless`. */
+/**
+ * Returns the kind of the event. If its name begins with 4 KiB of white space, the event counts as
+ * `Nameless`.
+ */
 export function kindOf({ body, table, row }: ItemView): SpecialKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
   if (!isString(type)) return NoKind.Nameless;
@@ -95,7 +96,6 @@ function plainKind(body: Buffer, start: number, end: number): SpecialKind {
   return Kind.Custom;
 }
 
-/** Returns whether a byte is visible ASCII. A text that begins with such a byte is not blank. */
 export function isVisible(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f;
 }

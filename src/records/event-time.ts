@@ -1,6 +1,7 @@
-// Determines when an event happened, from the first known of three values: its `offset`, its
-// `timestamp` minus the error of the client's clock, the time of receipt. The clock's error is
-// `sent_at` minus the time of receipt, so it includes the transmission time.
+// Determines the time of an event. If the event has an `offset`, the time is the time of receipt
+// minus the offset. Otherwise, if it has a `timestamp`, the time is the timestamp minus the error
+// of the client's clock. This error is `sent_at` minus the time of receipt. If it has neither, the
+// time is the time of receipt.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -19,10 +20,9 @@ import {
 import { storedMsMin } from "./timestamp.ts";
 import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
-/** Maximum time into the future. A later time means that the client's clock was never set. */
+/** If a time is further in the future, the clock of the client was probably never set. */
 export const aheadMsMax = 23 * 3_600_000;
 
-/** Maximum digits that this file parses itself. `Number` parses longer numbers and fractions. */
 const plainDigitsMax = 15;
 const DIGIT_0 = 0x30;
 
@@ -77,7 +77,10 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
   return body.subarray(table[extra + Extra.OffsetStart]!, table[extra + Extra.OffsetEnd]!);
 }
 
-/** Returns the time from event to request by the client's clock. The result may be Infinity. */
+/**
+ * Returns the milliseconds between the event and its request, measured by the client's clock. The
+ * result may be Infinity.
+ */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
   const start = table[extra + Extra.OffsetStart]!;
@@ -86,7 +89,10 @@ function readOffset({ body, table, row }: ItemView): number {
   return Number.isNaN(plain) ? Number(body.toString("latin1", start, end)) : plain;
 }
 
-/** Parses an integer, as posthog-js sends it, without creating a string; otherwise NaN. */
+/**
+ * Parses an integer without creating a string, because posthog-js sends an integer. Returns NaN for
+ * other numbers.
+ */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;
   if (end - first > plainDigitsMax) return Number.NaN;

@@ -1,12 +1,12 @@
-// The fields of a stored record, in the order in which they are written. The reference page, the
-// columns of the sinks and a test of the consumer's types are derived from this table.
+// The fields of a stored record, in the order in which they are written. The reference page and the
+// columns of the sinks are generated from this table. A test compares the consumer's types with it.
 
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
 import { uuidBytes } from "./uuid.ts";
-import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
+import { replacedBytesMax, replacedCharactersMax, schemaErrorsMax } from "./verdict.ts";
 
-/** The type of a field. `object` and `names` (an array of strings) are JSON. `time` is UTC. */
+/** `object` and `names` (an array of strings) are JSON. `time` is UTC. */
 export type FieldType =
   | "id"
   | "uuid"
@@ -17,7 +17,6 @@ export type FieldType =
   | "object"
   | "names";
 
-/** Parts of a record whose offsets the addon returns: fields, and members of the properties. */
 export const Part = {
   Uuid: 0,
   ProjectId: 1,
@@ -33,23 +32,19 @@ export const Part = {
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** The groups of the properties. The addon returns only their type. */
   Groups: 14,
-  Count: 15,
+  Schema: 15,
+  Count: 16,
 } as const;
 export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** The part of the record; undefined if the addon returns the value itself or a flag. */
   readonly part?: Part;
   readonly isOptional?: boolean;
-  /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
   readonly most: string;
-  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if there is no column. */
   readonly column?: string;
-  /** A description in one sentence of Markdown. */
   readonly description: string;
 }
 
@@ -201,6 +196,15 @@ export const recordFields = {
     most: "",
     description:
       "The version of the rules, if they changed the event or its `ip`. Sinks do not write it.",
+  },
+  schema: {
+    type: "object",
+    part: Part.Schema,
+    isOptional: true,
+    from: "a [schema](../guides/schemas.md) of the project in mode `stamp`",
+    most: `${schemaErrorsMax} errors`,
+    description:
+      "The `version` of the schema, whether the properties are valid (`ok`), and the `errors` if they are not. Sinks write it as `$schema` in `properties`.",
   },
 } as const satisfies Readonly<Record<string, RecordField>>;
 

@@ -1,7 +1,5 @@
-// The rules for one event, which docs/reference/event-fields.md describes: first the reasons to
-// drop the event, then errors, then warnings. An item that is not plain was normalised before,
-// unless it is too large and can be read unchanged. The rules create no object for the event, and
-// write only repairs.
+// The rules for a single event. docs/reference/event-fields.md describes them. First come the rules
+// that drop the event, then those that cause an error, then those that cause a warning.
 
 import { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
@@ -43,7 +41,6 @@ const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
-/** In most events, `properties` is an object, and `$set` and `$set_once` are absent. */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
 const traceIdName = Buffer.from('"$ai_trace_id"');
@@ -89,7 +86,6 @@ function isObject({ table, row }: ItemView): boolean {
   return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
-/** Returns whether an item is an object without a name. */
 function isNamelessObject(item: ItemView, fields: number): boolean {
   return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
 }
@@ -111,8 +107,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdEnd = end;
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
-  // A string of at most 400 bytes is short enough. A plain string with a visible first character
-  // needs no cleaning.
+  // A string of 400 bytes has at most 400 characters. If it also has no escapes and begins with a
+  // visible character, it can be stored unchanged.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
@@ -125,10 +121,6 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   }
 }
 
-/**
- * Checks `properties` and the person fields. Repairs wrong members of `properties` in place. Wrong
- * fields of the item are not stored. Only a wrong `properties` is an error.
- */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -182,7 +174,7 @@ function isListOrNothing(type: TokenType): boolean {
   return type === TokenType.Array || isObjectOrNothing(type);
 }
 
-/** Warns if an event lacks a value that its name requires. Such an event has no effect. */
+/** Adds a warning if an event has no effect, because a value that its name requires is missing. */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -241,7 +233,6 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
   }
 }
 
-/** Returns whether `name` occurs anywhere in `properties`. `name` includes its quotes. */
 function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   return body.subarray(start, end).includes(name);
@@ -255,7 +246,7 @@ function judgePersonProfile(type: TokenType, verdict: Verdict): void {
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
   verdict.uuid = "new";
-  // Some clients send "" if an event has no uuid.
+  // Some clients send "" for an event without a uuid.
   if (isNothing(type) || type === TokenType.EmptyString) return;
   const start = table[row + Row.UuidStart]!;
   const end = table[row + Row.UuidEnd]!;
@@ -282,7 +273,7 @@ function convertUuid(sent: string, verdict: Verdict): void {
   verdict.uuidText = sent.toLowerCase();
 }
 
-/** Maximum number of code points of an event name, as in PostHog. */
+/** The maximum number of code points, the same as in PostHog. */
 export const eventNameCharactersMax = 200;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {
@@ -298,7 +289,6 @@ export function judgeLengths(item: ItemView, verdict: Verdict): void {
 function isNameTooLong({ body, table, row }: ItemView): boolean {
   const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
-  // A string of at most 200 bytes has at most 200 characters.
   if (type === TokenType.Absent || end - start - 2 <= eventNameCharactersMax) return false;
   if (end - start > tokenBytesRead) return true;
   let characters = 0;

@@ -1,19 +1,17 @@
-// Iterates over the members of a JSON object, or the elements of an array, by their bytes. Takes
-// one pass without recursion, whatever the length and depth. The text must have been scanned.
+// Iterates over the members of a JSON object or the elements of an array, in one pass and without
+// recursion. The text must have passed a scan.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
 export const ValueOddity = {
-  /** The value has escapes, or white space between tokens. */
   NotPlain: 1,
   TooDeep: 2,
-  /** A number has too many digits, or is too large or too small to be stored. */
   Number: 4,
 } as const;
 
-/** Maximum exponent. PostgreSQL's `numeric` has 16,383 digits after the decimal point. */
+/** PostgreSQL's `numeric` allows only 16,383 digits after the decimal point. */
 const exponentMax = 10_000;
 
 const DIGIT_0 = 0x30;
@@ -28,11 +26,10 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
   t: TokenType.True,
   f: TokenType.False,
 };
-/** The type of a value by its first byte. All bytes without an entry begin a number. */
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/** An iterator. For each text, call `begin`, and then call `next` until it returns false. */
+/** Call `begin` for each text. Then call `next` until it returns false. */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;
@@ -40,11 +37,10 @@ export class JsonMembers {
   #hasNames = true;
   #oddities = 0;
   #hasEscape = false;
-  /** Start of the name without its quotes. In an array, the name is empty. */
+  /** The name of the member, without its quotes. In an array, the name is empty. */
   nameStart = 0;
   nameEnd = 0;
   nameHasEscape = false;
-  /** Start of the value, with quotes or brackets. */
   valueStart = 0;
   valueEnd = 0;
   valueType: TokenType = TokenType.Absent;
@@ -54,7 +50,6 @@ export class JsonMembers {
     this.#body = body;
   }
 
-  /** Starts an iteration over body[start, end), an object or an array including its brackets. */
   begin(body: Buffer, start: number, end: number): void {
     this.#body = body;
     this.#at = start + 1;

@@ -1,5 +1,5 @@
-// The layout of the results for stored lines. The C++ side (addon/stored_lines.h) has the same
-// numbers. Loading the addon compares both.
+// The layout of the results for stored lines. addon/stored_lines.h contains the same numbers. Both
+// are compared when the addon is loaded.
 
 import { Buffer } from "node:buffer";
 import { Part } from "./fields.ts";
@@ -7,55 +7,57 @@ import { typeAt } from "./item-view.ts";
 import { TokenType } from "./table.ts";
 
 export const Line = {
-  /** The LineFlag bits, and the kind at LineShift.Kind. */
   Flags: 0,
-  /** The TokenType of each part: four bits each, eight parts per word. */
+  /** The types of the parts. Each word contains eight types of four bits each. */
   Types: 1,
-  /** Milliseconds since 1970, as a double of two words; NaN if absent. The next three are alike. */
+  /**
+   * Each time is in milliseconds since 1970. It is a double, which takes two words. It is NaN if
+   * the record has no such time.
+   */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
   SentAt: 10,
-  /** Hash over project, uuid, event and distinct id, with the caller's key. */
+  /** A hash of the project, uuid, event and distinct id. It uses the key of the caller. */
   UuidHigh: 12,
   UuidLow: 13,
-  /** Hash over the distinct id, if the id is plain. */
   IdHigh: 14,
   IdLow: 15,
-  /** Start and end of each part's token, quotes or brackets included. */
+  /** The start and end of each part, including its quotes or brackets. */
   Parts: 16,
   Words: 16 + 2 * Part.Count,
 } as const;
 
 export const LineFlag = {
-  /** The whole line is as the gateway writes it. If not, no other word has a meaning. */
+  /**
+   * This bit is set if the record is in the form that Penstock writes. If it is not set, no other
+   * word has a meaning.
+   */
   Written: 1,
   SameProject: 2,
   PersonProfile: 4,
-  /** The person fields or `$groups` of the line are not empty. */
   HasWrites: 8,
-  /** The distinct id is short ASCII without escapes, and does not begin with white space. */
+  /** This bit is set if the id is short ASCII without escapes and leading white space. */
   PlainId: 16,
   Historical: 32,
-  /** The event's name has escapes. It is unknown whether `Merge` or `Automatic` applies. */
+  /**
+   * This bit is set if the name of the event has escapes. In that case, `Merge` and `Automatic` may
+   * be missing.
+   */
   EscapedEvent: 64,
   Merge: 128,
   Automatic: 256,
-  /** The bytes between timestamp and properties are the same as in an earlier line of the call. */
   SameOrigin: 512,
 } as const;
 
-/** The kind is above the flags in Line.Flags. */
 export const LineShift = { Kind: 12 } as const;
 
-/** The addon's functions for lines. They throw for wrong arguments. */
 export interface LineFunctions {
-  /** Replaces line feeds with commas, and writes the ends of lines. Returns the number of lines. */
+  /** Replaces line feeds by commas, writes the ends of lines, and returns the number of lines. */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
-   * Writes Line.Words words for each row of a scan's table that has a line. Returns the number of
-   * such rows. `place` has the number of lines, the index and the offset of the first row's line,
-   * and the two words of the key for hashes.
+   * Returns the number of rows that have a line. `place` contains the number of lines, the index
+   * and the offset of the first row's line, and the two words of the hash key.
    */
   readonly readLines: (
     text: Buffer,
@@ -66,20 +68,18 @@ export interface LineFunctions {
   ) => number;
 }
 
-/** The record on one line of a frame. Reused for all lines, so do not store it. */
+/** The record on one line of a frame. It is reused for all lines, so do not store it. */
 export class RecordView {
   body: Buffer = Buffer.alloc(0);
   view: DataView = new DataView(new ArrayBuffer(0));
   line = 0;
-  /** Start of the line in the frame's data. `end` excludes the line feed. */
+  /** The span of the line in `body`, without its line feed. */
   start = 0;
   end = 0;
-  /** A byte's offset in the frame's data minus its offset in `body`. */
+  /** The difference between the offset of a byte in the frame and its offset in `body`. */
   shift = 0;
-  /** The id of the project; "" if the record has no valid project id. */
   projectId = "";
   profileType: TokenType = TokenType.True;
-  /** The words of all lines. The words of this line begin at `at`. */
   readonly words: Uint32Array;
   readonly signed: Int32Array;
   readonly #doubles: Float64Array;
@@ -99,7 +99,6 @@ export class RecordView {
     return (this.words[this.at]! & flag) !== 0;
   }
 
-  /** Index of the kind in `kinds`; the length of `kinds` for an unknown kind. */
   get kind(): number {
     return this.words[this.at]! >>> LineShift.Kind;
   }

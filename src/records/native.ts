@@ -13,7 +13,6 @@ interface NativeScanner {
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
   scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
-  /** Scans in the thread pool. Throws if it finds an error before the scan starts. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
   finish(): void;
@@ -22,11 +21,13 @@ interface NativeScanner {
 
 interface Addon extends LineFunctions, MemberFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
-  /** The inflater, which QuickInflater in gateway/body/inflate.ts uses. */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
-  /** The addon's copy of the numbers in table.ts and lines.ts, under the names `Group.Name`. */
+  /**
+   * The numbers of the addon. table.ts and lines.ts must have the same numbers. The names have the
+   * form `Group.Name`.
+   */
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
   readonly repair: (
@@ -39,7 +40,6 @@ interface Addon extends LineFunctions, MemberFunctions {
   ) => void;
   /** Makes the process return freed blocks of 4 MiB or more to the system immediately. */
   readonly returnLargeBlocks: () => void;
-  /** Returns the calling thread's CPU time in milliseconds, from an unspecified origin. */
   readonly threadCpuMs: () => number;
 }
 
@@ -50,7 +50,7 @@ const addonUrls = [
 
 let loaded: Addon | undefined;
 
-/** Loads the addon. Throws if it is not built, does not load, or is from another source. */
+/** Throws if the addon is not built, cannot be loaded, or is from another source version. */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonUrls) as Addon);
   return loaded;
@@ -68,7 +68,6 @@ function ofThisVersion(addon: Addon): Addon {
   );
 }
 
-/** Returns a scanner, which scans one body at a time. `rows` is the size of its table. */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair, findMembers } = loadAddon();
   const table = new Uint32Array(tableWords(rows));

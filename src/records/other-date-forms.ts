@@ -1,13 +1,11 @@
-// Parses timestamps in formats other than ISO 8601 if they mean the same time to every reader.
-// Rejects a time without a date, a date without a year, and an ambiguous order of day and month
-// (`05.06.2026`). Must not use the clock or the machine's time zone.
+// Parses timestamps that are not in ISO 8601. It accepts a format only if all readers understand
+// the same time. It rejects dates whose day and month could be swapped (`05.06.2026`). The result
+// must not depend on the clock or on the time zone of the machine.
 
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
-/** Maximum characters of a timestamp, which may contain the name of a zone. */
 const charsMax = 128;
-/** Maximum bytes of a token in which each character is written as \uXXXX. */
 const tokenBytesMax = 6 * charsMax + 2;
 
 const minuteMs = 60_000;
@@ -22,7 +20,10 @@ const weekdayNames = [
   ...["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
 ];
 
-/** Hours from UTC of the zones that RFC 2822 (4.3) defines. Most other names mean several zones. */
+/**
+ * The time zones that RFC 2822 (4.3) defines, with their difference from UTC in hours. Most other
+ * names have several meanings.
+ */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
   ...([
@@ -69,10 +70,10 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** Matches timestamps that state their zone twice. The replacement states the zone once. */
+/** Some formats state the time zone twice. The replacement states it only once. */
 const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] = [
-  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. Without an offset, only a zone
-  // name for UTC is exact.
+  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. If there is no offset, the
+  // time is certain only if the name of the zone means UTC.
   [/^([^[]+[t ][^[]*(?:[a-z](?<![ap]m)|[+-]\d\d(?::?\d\d)?))(?:\[!?[\w./+=-]+\])+$/i, "$1"],
   [
     /^([^[]+)(?=\[)(?:\[!?(?:z|(?:etc\/)?(?:utc|gmt|uct|zulu|universal))\])?(?:\[!?[\w-]+=[\w-]+\])*$/i,
@@ -86,15 +87,13 @@ const zoneEndings: readonly (readonly [ending: RegExp, replacement: string])[] =
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** Matches a date in .NET's JSON: milliseconds since 1970, and an offset for display only. */
+/** The format of .NET's JSON: milliseconds since 1970, and an offset for display. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** Matches a year that is written like a year after 9999, but has only four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
-/** Numbers of integer digits of an epoch time. The first 13 digits are milliseconds. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
-/** Parses a JSON token to milliseconds since 1970; NaN if the token is not a timestamp. */
+/** Parses a JSON token to milliseconds since 1970. Returns NaN if the token is not a timestamp. */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
@@ -113,15 +112,12 @@ function textMs(sent: string): number {
 
 export const TimeForm = {
   Epoch: "epoch",
-  /** A date without a zone, with or without a time of day. */
   Local: "local",
-  /** A time with its zone. */
   Zoned: "zoned",
 } as const;
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /** Milliseconds since 1970; NaN if the text is not a timestamp. No zone means UTC. */
   readonly ms: number;
   readonly form: TimeForm;
 }
@@ -135,7 +131,6 @@ export function readTimeText(sent: string): TimeText {
   if (called !== undefined) return { ms: storableMs(Number(called)), form: Zoned };
   const bytes = Buffer.from(text);
   const ms = timestampMs(bytes, 0, bytes.length);
-  // After the date, this format has a letter Z or a sign only in its zone.
   if (!Number.isNaN(ms)) return { ms, form: /[z+-]/i.test(text.slice(10)) ? Zoned : Local };
   for (const form of forms) {
     const parts = form.exec(text)?.groups;
@@ -145,14 +140,12 @@ export function readTimeText(sent: string): TimeText {
   return { ms: Number.NaN, form: Local };
 }
 
-/** Removes the second statement of the zone, if the text has two. */
 function withoutZoneName(text: string): string {
   for (const [ending, replacement] of zoneEndings)
     if (ending.test(text)) return text.replace(ending, replacement);
   return text;
 }
 
-/** Converts an epoch time: 10 digits are seconds, 13 milli-, 16 micro-, and 19 nanoseconds. */
 function epochMs(number: string): number {
   if (/^-?0(?:\.0+)?$/.test(number)) return 0;
   if (zeroTimes.has(withoutExponent(number))) return year1Ms;
@@ -161,19 +154,20 @@ function epochMs(number: string): number {
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
 }
 
-/** Returns the digits of a number, which may be written with an exponent, such as 1.7953308E9. */
 function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
 
 const year1Ms = -62_135_596_800_000;
-/** The beginning of year 1 in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
+/**
+ * The beginning of year 1 in seconds, milliseconds and microseconds since 1970, and the number of
+ * nanoseconds that Go returns for it.
+ */
 const zeroTimes: ReadonlySet<string> = new Set([
   ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
 ]);
 const year2Ms = -62_104_060_800_000;
 
-/** Returns whether programs write this time for an unset time: year 0 or 1, or the epoch. */
 export function isZeroTime(ms: number): boolean {
   return ms < year2Ms || ms === 0;
 }
@@ -195,8 +189,7 @@ function dateMs(parts: Parts): number {
   const month = monthOf(parts["month"] ?? "");
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
-  // If the month is too short for the day, Date continues into the next month. If the month is NaN,
-  // the date is invalid.
+  // If the month has fewer days, Date continues with the next month.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
   if (weekday === undefined) return date.getTime();
@@ -204,14 +197,16 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/** Parses a year. NaN for 50 to 69, which mean the last century only in mail (RFC 2822, 4.3). */
+/**
+ * Returns NaN for the years 50 to 69 with two digits, because only mail formats define them as 1950
+ * to 1969 (RFC 2822, 4.3).
+ */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** Returns the month, counted from 0; NaN for an unknown name. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

@@ -1,6 +1,6 @@
-// Merges `$set`, `$set_once` and `$unset` of the event and of its `properties` into the stored
-// fields. Joins two objects as text, so that numbers keep their digits. The addon then keeps the
-// last member of each name. Accepts only plain items.
+// Merges `$set`, `$set_once` and `$unset` of an event with those in its `properties`. The result is
+// in the fields of the record. The objects are joined as text, so that numbers do not lose digits.
+// If a name is repeated, the addon then removes all but its last member.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -8,11 +8,10 @@ import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./it
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.ts";
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
-/** Maximum bytes that are merged, in about 7 ms. PostHog stores as much for a person. */
+/** Merging this number of bytes takes about 7 ms. PostHog's limit for a person is the same. */
 export const mergedBytesMax = 524_288;
-/** Maximum bytes of names that are merged, in at most 2 ms. */
+/** Merging this number of bytes takes at most 2 ms. */
 export const namesBytesMax = 65_536;
-/** Bytes that joining two objects adds: two braces and a comma. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
 
@@ -22,10 +21,9 @@ export interface JsonText {
   readonly end: number;
 }
 
-/** Writes the plain form of the text, and returns its length. Throws if there is none. */
+/** Writes the plain form of a text. Throws if it has none. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
-/** The table's words with the spans of a field at both levels; 0 if the field is absent. */
 interface Places {
   readonly top: number;
   readonly nested: number;
@@ -39,7 +37,6 @@ export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/** Returns whether the item may need merging, which is slower than copying. */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -51,7 +48,6 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // `#joined` has the members of both levels, `#merged` their plain form. Both are reused.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -61,7 +57,10 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /** Sets the slices, which are valid until the next call. Returns false if they are too large. */
+  /**
+   * Sets the slices of the verdict. They are valid until the next call. Returns false if the result
+   * is too large.
+   */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
@@ -114,7 +113,7 @@ export class PersonFields {
     this.#makeRoom(bytes + punctuationBytes);
     this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
-    // The last member of each name counts, so the top level is appended last.
+    // The top level is appended last, because the last member of each name counts.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
     this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
@@ -122,7 +121,6 @@ export class PersonFields {
     return true;
   }
 
-  /** Appends the inside of an object, unless the object is empty. */
   #appendMembers(body: Buffer, start: number, end: number): void {
     let first = start + 1;
     while (body[first]! <= Ascii.Space) first++;
@@ -147,7 +145,6 @@ export class PersonFields {
     return true;
   }
 
-  /** Normalises the joined text and points the slice to the result. */
   #mergeInto(slice: Slice, joinedEnd: number): void {
     slice.bytes = this.#merged;
     slice.start = this.#mergedEnd;
@@ -156,7 +153,6 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /** Replaces a buffer that is too small. Earlier slices of the event still use the old buffer. */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -166,7 +162,7 @@ export class PersonFields {
   }
 }
 
-/** Returns the span of a list of names; 0 for any other value. Warns of others, except null. */
+/** Returns 0 and adds a warning if the value is not a list of names. `null` has no warning. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
@@ -182,22 +178,19 @@ function spanBytes(table: Uint32Array, span: number): number {
 }
 
 const DIGIT_0 = 0x30;
-/** Number of bytes of the `:0` after a name. */
 const valueBytes = 2;
 
-/** Returns the maximum bytes of the object for a list. A name `"",` of the list becomes `"":0,`. */
 function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
 
 /**
- * Collects lists of names, such as `$unset`, as the keys of one object. The addon then removes
- * duplicate keys. The buffer must have enough space.
+ * Collects lists of names as the keys of one object, because the addon then removes duplicates. The
+ * buffer must have enough space.
  */
 class NameObject {
   readonly #target: Buffer;
   #end = 1;
-  /** Whether a list had a value that is not a name. Such values are skipped. */
   hasInvalid = false;
 
   constructor(target: Buffer) {
@@ -234,14 +227,12 @@ class NameObject {
 
   #add(list: Buffer, start: number, end: number): void {
     if (this.#end > 1) this.#target[this.#end++] = Ascii.Comma;
-    // A loop over bytes is fast, because names are short. A list may have 200,000 names.
     for (let at = start; at < end; at++) this.#target[this.#end++] = list[at]!;
     this.#target[this.#end++] = Ascii.Colon;
     this.#target[this.#end++] = DIGIT_0;
   }
 }
 
-/** Converts an object of names in plain form to an array, in place. Returns its end. */
 function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = Ascii.OpenBracket;
   let at = start + 1;

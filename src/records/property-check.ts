@@ -1,6 +1,6 @@
-// Checks the members of `properties` that the gateway uses. Only the few events that need more than
-// the scan table get here. An empty list in place of an object becomes `{}`. Spaces overwrite any
-// other wrong member, and `replaced` stores its value.
+// Checks the members of `properties` that the gateway uses. An empty list is replaced by `{}` if
+// the member must be an object. Other wrong members are overwritten with spaces, and `replaced`
+// stores their values.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -26,7 +26,6 @@ const members = new JsonMembers(Buffer.alloc(0));
 const groups = new JsonMembers(Buffer.alloc(0));
 const groupsName = Buffer.from('"$groups"');
 
-/** Repairs the members in place. Returns the names of the ids that are present and not blank. */
 export function repairProperties(
   { body, table, row }: ItemView,
   verdict: Verdict,
@@ -61,7 +60,6 @@ export function repairProperties(
   return found;
 }
 
-/** Returns whether the token is a non-blank id. Warns if the id is too long to be stored. */
 function hasIdText(
   body: Buffer,
   start: number,
@@ -85,7 +83,6 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
   }
 }
 
-/** Returns whether the members must be visited because `$groups` may be long or repeated. */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;
   const first = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);
@@ -113,7 +110,6 @@ export function isEmptyArray(body: Buffer, start: number, end: number): boolean 
   return at === end - 1;
 }
 
-/** Overwrites a member and one adjacent comma with spaces. */
 function removeMember(body: Buffer, start: number, end: number): void {
   let after = end;
   while (body[after]! <= Ascii.Space) after++;

@@ -1,6 +1,5 @@
-// Reads the stored records of a frame by the offsets that the addon returns. Scans all lines as one
-// batch. If the batch fails, scans line by line, so that a line that is not JSON affects no other
-// line. Any JSON object counts as a record.
+// Reads the stored records of a frame. All lines are scanned together as one batch. If the batch is
+// invalid, each line is scanned separately, so that an invalid line does not affect other lines.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -15,10 +14,8 @@ import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows 
 import { timestampTokenMs } from "./timestamp.ts";
 import { kinds } from "./verdict.ts";
 
-/** Number of rows of a table. Most frames have fewer lines. */
 export const frameRows = 1_024;
 
-/** Mask of line indexes. Reading pauses after a line if all these bits of its index are set. */
 const pauseMask = 63;
 export const linesToPause = pauseMask + 1;
 
@@ -35,7 +32,10 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /** Visits an invalid line: [start, end) of the frame's data, without the line feed. */
+  /**
+   * Called for a line that cannot be read. The line is at [start, end) in the data of the frame,
+   * without its line feed.
+   */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
@@ -46,7 +46,10 @@ interface ScannedText {
 }
 
 export class RecordReader {
-  /** The key of the hashes of events. Hashes of different readers cannot be compared. */
+  /**
+   * The key for the hashes of events. Each reader has its own key, so hashes of different readers
+   * cannot be compared.
+   */
   readonly uuidKey = randomFillSync(new Uint32Array(2));
   readonly #scanner: Scanner;
   readonly #joinLines = loadAddon().joinLines;
@@ -60,7 +63,7 @@ export class RecordReader {
   #lines = 0;
   #projectId = "";
 
-  /** The reader must be the only user of `scanner`. */
+  /** No other code may use `scanner`. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -68,9 +71,9 @@ export class RecordReader {
   }
 
   /**
-   * Calls the visitor for every line that is not blank. Line numbers count blank lines. Pauses
-   * after every 64 lines. During a pause, no other frame may be begun. Throws if the scanner has no
-   * memory.
+   * Reads the records of a frame. Blank lines are skipped, but they count in line numbers. The
+   * generator pauses after every 64 lines. The caller must not begin another frame before this one
+   * has ended. Throws if the scanner has no memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
     this.#takeText(data);
@@ -82,7 +85,6 @@ export class RecordReader {
     if (this.#text.body.length > retainedBytesMax) this.#setText(Buffer.alloc(0));
   }
 
-  /** Converts the frame to one batch by replacing its line feeds with commas. */
   #takeText(data: Uint8Array): void {
     const { length } = data;
     this.#makeRoom(length + wrapBytes);
@@ -116,7 +118,6 @@ export class RecordReader {
     return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
   }
 
-  /** Reads lines until a line is not an item of the batch. Returns the index of that line. */
   *#readTogether(visitor: RecordVisitor): Generator<void, number> {
     const scanner = this.#scanner;
     const { table } = scanner;
@@ -137,7 +138,6 @@ export class RecordReader {
     }
   }
 
-  /** Makes the addon write the words of the rows. Returns the number of rows that have a line. */
   #readWords(
     { body, view, shift }: ScannedText,
     { ends, lines, line }: { ends: Uint32Array; lines: number; line: number },
@@ -153,12 +153,10 @@ export class RecordReader {
     return this.#readLines(body, this.#scanner.table, ends, place, record.words);
   }
 
-  /** Scans a line as a batch with one item, in place. */
   #readAlone(visitor: RecordVisitor, line: number): void {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // `beforeLines` overwrites the end of earlier lines, which are no longer needed.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     afterLines.copy(body, end);
@@ -184,7 +182,6 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** Reads the line of a row. Returns false if the line has more than the item. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;
@@ -214,7 +211,6 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // Reusing the same string object makes comparisons faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }
@@ -243,7 +239,6 @@ interface ItemPlace {
   readonly itemEnd: number;
 }
 
-/** Returns whether the line has only the item and white space. */
 function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): boolean {
   let { start, end } = line;
   if (itemStart < start || itemEnd > end) return false;
@@ -252,9 +247,7 @@ function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): bool
   return itemStart === start && itemEnd === end;
 }
 
-/** Maximum bytes of a relevant name, with each character escaped as \uXXXX. */
 const nameBytesMax = 6 * 16;
-/** Maximum bytes of a token that can be a project id or a kind. */
 const wordBytesMax = 6 * 64 + 2;
 
 const parts: ReadonlyMap<string, Part> = new Map(
@@ -276,13 +269,12 @@ const times: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Reads a record with members in any order and spelling. This path for records of other programs is
- * slow. It writes the same words as the addon.
+ * Reads records that other programs have written. Their members may be in any order and spelling.
+ * It writes the same words as the addon.
  */
 class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));
 
-  /** Fills the record from an object. The last value of a repeated member counts. */
   fill(record: RecordView, start: number, end: number): void {
     const { words, at } = record;
     words.fill(0, at, at + Line.Words);
@@ -316,7 +308,6 @@ class MemberWords {
     this.#walk(record, { ...properties, parts: nestedParts }, () => {});
   }
 
-  /** Writes the words of the members that are parts. Calls `other` for all other members. */
   #walk(
     { body, words, at }: RecordView,
     object: { start: number; end: number; parts: ReadonlyMap<string, Part> },
@@ -342,7 +333,6 @@ class MemberWords {
   }
 }
 
-/** Returns the text of a short string; "" for any other value. */
 function shortText(record: RecordView, part: Part): string {
   const isShort = record.endOf(part) - record.startOf(part) <= wordBytesMax;
   return isString(record.type(part)) && isShort ? record.text(part) : "";

@@ -1,5 +1,5 @@
-// Writes the stored form of an event: one line of NDJSON, assembled from byte slices of the body
-// and constant text. The verdict decides what is stored.
+// Writes the form of an event that is stored. It is one line of NDJSON, which consists of slices of
+// the body and of constant text.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -23,17 +23,21 @@ const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const beforeReplaced = ascii(',"replaced":{');
+const beforeSchema = ascii(',"schema":');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 /** Maximum bytes of the member `rules`, whose version has at most 16 digits. */
 const rulesBytesMax = ',"rules":'.length + 16;
 
-/** Minimum bytes of a stored item without a name: {"distinct_id":1} and a comma. */
+/** The smallest item that can be stored is `{"distinct_id":1}` and a comma. */
 const storedItemBytesMin = 18;
-/** Maximum bytes of a record beyond its item: constant text, timestamps, an escaped distinct id. */
+/** This is enough for the constant text, the timestamps, and an escaped distinct id. */
 export const recordOverheadBytesMax = 1_024;
 
-/** Estimates the bytes of the records from the body only, so that a retry is split alike. */
+/**
+ * Returns an upper bound of the bytes of all records. It depends only on the body, so that a retry
+ * is divided into the same frames.
+ */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes +
@@ -42,12 +46,15 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
 }
 
 /**
- * Maximum bytes of a historical request that shares frames. A larger request gets its own frames,
- * by which a repeated import is recognised.
+ * A larger historical request gets its own frames. These are necessary to recognise an import that
+ * is repeated.
  */
 export const sharedHistoryBytesMax = 524_288;
 
-/** Usual bytes of constant text, project id, address, id and timestamps, minus an item's commas. */
+/**
+ * This is the size of the constant text, project id, address, id and timestamps, minus the commas
+ * of an item.
+ */
 const recordOverheadBytes = 256;
 
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
@@ -58,9 +65,12 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
-  /** Returns the maximum size of the line for any client clock, so that retries are split alike. */
+  /**
+   * Returns the maximum size of the record. The result does not depend on the client's clock, so
+   * that a retry is divided into the same frames.
+   */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
-  /** Writes the record. The sink must have as much space as `measure` returned. */
+  /** Writes a record. The sink must have at least the space that `measure` has returned. */
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
@@ -106,6 +116,7 @@ export class JsonRecordWriter implements RecordWriter {
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
     if (verdict.rules !== 0) bytes += rulesBytesMax;
+    if (verdict.schema !== "") bytes += beforeSchema.length + Buffer.byteLength(verdict.schema);
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
@@ -155,13 +166,20 @@ export class JsonRecordWriter implements RecordWriter {
       if (verdict.rules !== this.#rulesVersion) this.#setRules(verdict.rules);
       at += this.#rulesMember.copy(target, at);
     }
+    if (verdict.schema !== "") {
+      at += beforeSchema.copy(target, at);
+      at += target.write(verdict.schema, at, "utf8");
+    }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;
     sink.commit(at + closingBytes, 1);
   }
 }
 
-/** Writes the timestamp. If possible, copies it, which is three times as fast. */
+/**
+ * Writes the time of the event. If possible, it copies the timestamp from the body, because this is
+ * three times as fast.
+ */
 function writeMoment(
   item: ItemView,
   verdict: Verdict,

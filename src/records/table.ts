@@ -1,7 +1,7 @@
-// The layout of the scan table, which the scanner writes and the rules for events read. The C++
-// side (addon/event_scan.h) has the same numbers. Loading the addon compares both. A span is two
-// words: the offsets [start, end) of a raw JSON token, quotes included. Both words are 0 if the
-// value is Absent. If a key is repeated, the last value counts.
+// The layout of the scan table. The scanner writes the table, and the rules for events read it.
+// addon/event_scan.h contains the same numbers. Both are compared when the addon is loaded. A span
+// consists of two words: the start and the end of a JSON token, including its quotes. If the value
+// is absent, both words are 0.
 
 import type { MemberFunctions } from "./found-members.ts";
 
@@ -11,9 +11,7 @@ export const TokenType = {
   False: 2,
   True: 3,
   Number: 4,
-  /** A non-empty string without a backslash. */
   PlainString: 5,
-  /** A non-empty string with a backslash. */
   EscapedString: 6,
   EmptyString: 7,
   Object: 8,
@@ -24,33 +22,31 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType];
 export const ScanStatus = {
   Ok: 0,
   Empty: 1,
-  /** Not JSON. Header.ErrorOffset is the first byte that cannot continue a JSON text. */
+  /** Header.ErrorOffset is the first byte that makes the text invalid JSON. */
   InvalidJson: 2,
-  /** Not UTF-8. Header.ErrorOffset is the first byte of the first malformed sequence. */
+  /** Header.ErrorOffset is the first byte of the first malformed UTF-8 sequence. */
   InvalidUtf8: 3,
   OutOfMemory: 4,
-  /** The body is not Ok. `scan` returns the reason. Only `scanAtOnce` returns Unexplained. */
+  /** The body is not Ok. Only `scanAtOnce` returns this. `scan` would return the reason. */
   Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
 
-/** Maximum bytes of a body for which `scanAtOnce` returns the reason. */
 export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 
-/** Indexes of the words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /** TokenType of the root. Unless it is Object or Array, there are no further words. */
+  /** The words after this one are valid only if the root is an object or an array. */
   RootType: 1,
-  /** TokenType of `batch`. An object without `batch` is one event, in row 0. */
+  /** The type of the member `batch`. An object without `batch` is a single event, in row 0. */
   BatchType: 2,
-  /** The number of items of `batch` or the array, with or without a row; 1 for a single event. */
+  /** The number of all items, including those that have no row. It is 1 for a single event. */
   ItemCount: 3,
   RowCount: 4,
   /**
-   * The API key of the body: the first value other than null or "" of `api_key` and `token`. In an
-   * event, `$token` and `properties.token` count too. In an array, it is the key of the first item
-   * that has a key. Names may be written with escapes.
+   * The API key. This is the first of `api_key` and `token` that is not null or "". In an event,
+   * `$token` and `properties.token` count as well. In an array, the first item that has a key
+   * counts.
    */
   KeyType: 5,
   KeyStart: 6,
@@ -59,46 +55,45 @@ export const Header = {
   CreatedAtStart: 9,
   CreatedAtEnd: 10,
   HistoricalType: 11,
-  /** `sent_at`, or `sentAt` if `sent_at` is absent, null or "". */
+  /** The value of `sent_at`. If it is absent, null or "", this is the value of `sentAt`. */
   SentAtType: 12,
   SentAtStart: 13,
   SentAtEnd: 14,
-  /** Index in the batch of the item in row 0. */
   FirstItem: 15,
-  /** The length of `Repair.malformed`. Malformed and NonFinite are 0 if RepairedBytes is 0. */
+  /** The length of `Repair.malformed`. It is 0 if RepairedBytes is 0. */
   Malformed: 16,
   /**
-   * Size of the repaired body; 0 if the body cannot be repaired. Set with InvalidUtf8 if the body
-   * may be an object or an array. Set with InvalidJson if the only errors are non-finite numbers,
-   * such as NaN.
+   * The size of the repaired body, or 0 if it cannot be repaired. Invalid JSON can be repaired only
+   * if NaN and infinities are its only errors.
    */
   RepairedBytes: 17,
   /**
-   * The first item of an array whose key differs from the key at KeyType, or 0. Keys are equal if
-   * their bytes are equal, or if their trimmed ASCII texts of at most `keyTokenBytesMax` bytes are
-   * equal.
+   * The first item whose key differs from the key at KeyType, or 0 if there is none. Long keys are
+   * compared byte by byte.
    */
   OtherKeyItem: 18,
-  /** The length of `Repair.nonFinite`: the positions of `NaN`, `Infinity` and `-Infinity`. */
+  /** The length of `Repair.nonFinite`. It is 0 if RepairedBytes is 0. */
   NonFinite: 19,
   Words: 20,
 } as const;
 
-/** Maximum bytes of a key's token. The token may be mostly escapes or white space. */
+/**
+ * The limit is higher than the length of a key, because a token may consist mostly of escapes or
+ * white space.
+ */
 export const keyTokenBytesMax = 4_096;
 
-/** Indexes of the words of a row. Each item has one row. All rows come before all extras. */
+/** The table first contains all rows, and then all extras. */
 export const Row = {
   ItemStart: 0,
   ItemEnd: 1,
   EventStart: 2,
   EventEnd: 3,
-  /** `distinct_id`, or `$distinct_id` if `distinct_id` is absent or null. */
   DistinctIdStart: 4,
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** The uuid. Unlike other members, it is found even if its name has escapes. */
+  /** The uuid is found even if its name has escapes, unlike all other members. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,
@@ -107,20 +102,15 @@ export const Row = {
   SetEnd: 13,
   SetOnceStart: 14,
   SetOnceEnd: 15,
-  /** `properties.distinct_id`, or `properties.$distinct_id` if the former is absent or null. */
   PropertiesDistinctIdStart: 16,
   PropertiesDistinctIdEnd: 17,
   FieldTypes: 18,
   PropertyTypes: 19,
-  /** TokenType of the item, MoreShift.HasExtra, and ItemFlag bits. */
   MoreTypes: 20,
   Words: 21,
 } as const;
 
-/**
- * Indexes of the words of an extra, which has the fields that few items have. Every row has space
- * for an extra at `extraOf`. The words have a meaning only if the bit at MoreShift.HasExtra is set.
- */
+/** Fields that few items have. They are valid only if the bit MoreShift.HasExtra is set. */
 export const Extra = {
   PropertiesSetStart: 0,
   PropertiesSetEnd: 1,
@@ -142,7 +132,6 @@ export const Extra = {
   Words: 17,
 } as const;
 
-/** The bit positions in Row.FieldTypes. */
 export const FieldShift = {
   Event: 0,
   DistinctId: 4,
@@ -154,7 +143,6 @@ export const FieldShift = {
   PropertiesDistinctId: 28,
 } as const;
 
-/** The bit positions in Row.PropertyTypes, for reserved keys directly inside `properties`. */
 export const PropertyShift = {
   SurveyId: 0,
   Set: 4,
@@ -166,16 +154,13 @@ export const PropertyShift = {
   IgnoreSentAt: 28,
 } as const;
 
-/** The bit positions in Row.MoreTypes. */
 export const MoreShift = {
-  /** TokenType of the item. If it is not Object, all other words of the row are zero. */
+  /** The type of the item. If it is not Object, all other words of the row are 0. */
   Item: 0,
-  /** A bit that is set if at least one field of Extra is present. */
   HasExtra: 4,
   Flags: 8,
 } as const;
 
-/** The bit positions in Extra.Types. */
 export const ExtraShift = {
   PropertiesSet: 0,
   PropertiesSetOnce: 4,
@@ -188,42 +173,56 @@ export const ExtraShift = {
 } as const;
 
 /**
- * Reasons why an item is not plain, as bits at MoreShift.Flags. TooDeep and LongNumber make the
- * item an error. The other bits cause the slow path, normalisation.
+ * The reasons why an item is not in plain form. An item with TooDeep or LongNumber is an error.
+ * Other items are normalised.
  */
 export const ItemFlag = {
-  /** A key of the item or of its `properties` has an escape. */
   EscapedKey: 1,
-  /** A key is repeated in `properties` or deeper. Repeats in the item itself do not count. */
+  /** An object inside of the item has a repeated key. Keys of the item itself do not count. */
   DuplicateKey: 2,
-  /** A key or string anywhere in the item has \u0000 or an escaped lone surrogate. */
+  /** The item contains \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
-  /** The item is nested more than `depthMax` deep, counting the item. */
   TooDeep: 8,
-  /** A number has more than `numberDigitsMax` digits. */
   LongNumber: 16,
-  /** A key of an object deeper than `properties` has an escape. */
+  /** An object that is nested deeper than `properties` has a key with an escape. */
   EscapedInnerKey: 32,
 } as const;
 
-/** Maximum nesting. ClickHouse and simdjson accept about 1,000 levels, some readers only 128. */
+/**
+ * The maximum number of nested levels. ClickHouse and simdjson accept about 1,000 levels, but some
+ * readers accept only 128.
+ */
 export const depthMax = 100;
-/** Maximum digits of a number. Python reads 4,300. No double has more than 309 integer digits. */
+/**
+ * The maximum number of digits. Python reads 4,300 digits. A double has at most 309 digits before
+ * the decimal point.
+ */
 export const numberDigitsMax = 400;
 
-/** Maximum number of recorded positions of each kind. Later replacements are not recorded. */
 export const repairPlacesMax = 1_048_576;
 
-/** Growth of a text after which "?" replaces malformed UTF-8. No text may triple its length. */
+/**
+ * Replacing malformed UTF-8 by U+FFFD can triple the length. When a text has grown by this much,
+ * "?" is used instead.
+ */
 export const growthBytesMax = 2_097_152;
 
 export interface Repair {
   readonly text: Buffer;
-  /** Offsets of the first replaced UTF-8 after each `{`, ascending, to identify the events. */
+  /**
+   * The offsets of malformed UTF-8 that was replaced, in ascending order. Only the first one after
+   * each `{` is listed, which is enough to find the events.
+   */
   readonly malformed: Uint32Array;
-  /** Offsets of the first `null` in place of a number after each `{`, ascending. */
+  /**
+   * The offsets of `null` that replaces a number, in ascending order. Only the first one after each
+   * `{` is listed.
+   */
   readonly nonFinite: Uint32Array;
-  /** Bytes read and written, numbers of offsets, and the scanner's state. All are 0 at first. */
+  /**
+   * The number of bytes read and written, the numbers of offsets, and the state of the scanner. All
+   * are 0 at first.
+   */
   readonly progress: Uint32Array;
 }
 
@@ -237,7 +236,6 @@ export function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
 
-/** Returns the word at which the row's extra begins, whether or not the item has an extra. */
 export function extraOf(table: Uint32Array, row: number): number {
   return (
     Header.Words +
@@ -250,56 +248,54 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
   return ((table[row + Row.MoreTypes]! >>> MoreShift.HasExtra) & 1) !== 0;
 }
 
-/** Maximum rows of a scan. `scanMore` returns the rest of a longer batch. */
+/** The maximum number of rows. For a longer batch, `scanMore` returns the rest. */
 export const rowsMax = 65_536;
 
 /**
- * Scans one body at a time into its table. The table is valid until the next `scan` or `scanMore`.
- * A body is Ok if it is valid UTF-8 and JSON.parse accepts it. In an Ok body, the scan overwrites
- * raw line breaks with spaces, so that any slice fits one NDJSON line. Other bodies stay unchanged.
+ * Scans bodies. The table is valid until the next `scan` or `scanMore`. A body is Ok if it is valid
+ * UTF-8 and JSON.parse accepts it. In that case, raw line breaks are replaced by spaces, so that
+ * every part of the body can be stored on one line of NDJSON.
  */
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
-  /** Scans body.subarray(start, end) without creating a view. Offsets count from `start`. */
+  /**
+   * Scans body.subarray(start, end) without creating a view. The offsets in the table are relative
+   * to `start`.
+   */
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
-  /** Scans like `scan`, but does not locate the error in a long body, which would take longer. */
+  /**
+   * Does the same as `scan`, but does not search for the position of an error in a long body,
+   * because this would take longer.
+   */
   scanAtOnce(body: Buffer): ScanStatus;
   /**
-   * Fills the table with the next rows of the last scanned body, which must be unchanged. Sets
-   * Header.FirstItem and Header.RowCount. RowCount is 0 if no rows are left.
+   * Reads the next rows of the body that was scanned last. The body must not have changed. If there
+   * are no more rows, Header.RowCount is 0.
    */
   scanMore(body: Buffer): void;
   /** Lists members of plain items by their names. */
   readonly findMembers: MemberFunctions["findMembers"];
   /**
-   * Writes the plain form of a JSON value to the target, and returns its length or a negative
-   * NotNormal. The target needs as much space as the value, and must not overlap it. A value deeper
-   * than `depthMax` is NotJson. In plain form, strings have one spelling, U+FFFD replaces U+0000
-   * and lone surrogates, and there is no white space. Of repeated members, only the last stays.
-   * Numbers are unchanged.
+   * Writes the plain form of a value, which addon/normalise.h defines. Returns its length, or a
+   * negative NotNormal. The target must have at least the size of the value, and must not overlap
+   * it.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
-  /**
-   * Continues a repair until about `until` bytes of the body are read. U+FFFD replaces each
-   * malformed sequence, as in the WHATWG's decoder. CESU-8 pairs become their character. `NaN` and
-   * infinities outside of strings become `null`.
-   */
+  /** Repairs the body up to about `until`. addon/text_repair.h lists the replacements. */
   repair(body: Buffer, until: number, repair: Repair): void;
 }
 
 /**
- * A scanner that can also work in the thread pool, with the same results. Until the promise of a
- * call settles, every other call throws or rejects. Meanwhile, neither the body nor the table may
- * be accessed, transferred, detached or resized. Node-API cannot pin their memory, so the scanner
- * detects a loss only afterwards.
+ * A scanner that also works on the thread pool. Until the promise of a call settles, every other
+ * call throws or rejects. During this time, the body and the table must not be accessed,
+ * transferred, detached or resized.
  */
 export interface BackgroundScanner extends Scanner {
-  /** Scans in the thread pool. Rejects only for misuse, with an Error (busy) or a TypeError. */
+  /** Rejects only for misuse: with an Error if the scanner is busy, or with a TypeError. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
-  /** Ends the scan of a body before all rows were requested, and frees a large index. */
+  /** Ends a scan early. If the index is large, its memory is freed. */
   finish(): void;
-  /** Calls `finish`, and frees retained memory. Both functions throw only for misuse. */
   release(): void;
 }

@@ -1,6 +1,6 @@
-// Parses ISO 8601 timestamps to milliseconds, and writes them as `2026-01-31T23:59:59.999Z`. Works
-// on bytes with calendar arithmetic. A Date or a string per timestamp would take as long as the
-// rest of the record. Must not use the clock.
+// Parses ISO 8601 timestamps to milliseconds, and writes them as `2026-01-31T23:59:59.999Z`. It
+// works on bytes, because a Date or a string for each timestamp would take as long as the rest of
+// the record. The result must not depend on the clock.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -8,7 +8,7 @@ import { dayMs } from "../platform/base/day.ts";
 
 export const storedTimestampBytes = 24;
 
-/** Beginning of year 0. `storedMsMax` is the end of year 9999. */
+/** The beginning of year 0, in milliseconds since 1970. `storedMsMax` is the end of year 9999. */
 export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
@@ -17,17 +17,15 @@ const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
 const fractionDigitsMax = 12;
-/** Maximum bytes of a token. No form has 48 characters, and each may be written as \uXXXX. */
+/** All formats have fewer than 48 characters, and each character may be written as \uXXXX. */
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * Parses a text without quotes to milliseconds since 1970; NaN if the text is not a timestamp of
- * the years 0 to 9999. A timestamp is a date, optionally followed by T or a space and a time, and
- * by a zone: Z, +03:00, +0300 or +03. A timestamp without a zone is in UTC. Digits after the
- * millisecond are ignored. Second 60, a leap second, is the first second of the next minute.
+ * Returns milliseconds since 1970. Returns NaN if the text is not a timestamp, or if its year is
+ * not between 0 and 9999. A timestamp without a zone is in UTC. Second 60 (a leap second) counts as
+ * the first second of the next minute.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
-  // Almost all SDKs send the stored form.
   if (isStoredForm(body, start, end)) return storedFormMs(body, start);
   const length = end - start;
   if (length < 10 || body[start + 4] !== Ascii.Minus || body[start + 7] !== Ascii.Minus)
@@ -42,7 +40,7 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/** Returns whether the record writer can copy a timestamp. It cannot copy second 60. */
+/** Returns whether the timestamp can be copied to the record. It cannot if it has a second 60. */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
     end - start === storedTimestampBytes &&
@@ -55,7 +53,6 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
   );
 }
 
-/** Parses a text for which `isStoredForm` is true, like `timestampMs`. */
 function storedFormMs(body: Buffer, start: number): number {
   if (
     body[start + 4] !== Ascii.Minus ||
@@ -79,7 +76,7 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/** Parses a JSON token like `timestampMs`; NaN if the token is not a string. */
+/** Parses a JSON token like `timestampMs`. Returns NaN if the token is not a string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -88,7 +85,6 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
   return timestampMs(text, 0, text.length);
 }
 
-/** Parses a time of day with an optional zone to milliseconds; NaN if the time is invalid. */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
   if ((separator | toLower) !== (LETTER_T | toLower) && separator !== Ascii.Space)
@@ -131,7 +127,7 @@ function zoneMinutes(body: Buffer, at: number, end: number): number {
   return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
-// Returns the value of two digits. Any other byte makes the result, and the sum of all parts,
+// Returns a negative number if one of the bytes is not a digit. Then the sum of all parts is also
 // negative.
 function twoDigits(body: Buffer, at: number): number {
   const tens = body[at]! - DIGIT_0;
@@ -152,8 +148,8 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-// The calendar's cycle. Years are counted from one cycle before year 0, so that no value is
-// negative. They start in March, so that a leap day is the last day of a year.
+// Years begin in March, so that a leap day is the last day of its year. They are counted from one
+// calendar cycle before year 0, so that no value is negative.
 const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
@@ -165,9 +161,7 @@ function daysBefore(year: number, month: number, day: number): number {
   return fromMarch * 365 + leapDays + dayOfYear - cycleDaysBefore1970;
 }
 
-/** Writes a time between storedMsMin and storedMsMax. Returns the end. */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
-  // Uses integers, because dividing doubles would take three times as long.
   const days = Math.floor(ms / dayMs) | 0;
   const ofDay = (ms - days * dayMs) | 0;
   const ofCycles = days + cycleDaysBefore1970;

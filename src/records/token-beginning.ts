@@ -1,14 +1,14 @@
-// Reads the beginning of a JSON token as text, so that no client controls the length of a string.
+// Reads the beginning of a JSON token as text. The length is limited, so that a client cannot cause
+// long strings.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
-/** Maximum bytes read of a string. The rules need only a twentieth. */
 export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;
 
-/** Returns the complete characters in the first `bytesMax` bytes of a quoted string. */
+/** Returns all complete characters in the first `bytesMax` bytes of a quoted string. */
 export function stringBeginning(
   body: Buffer,
   start: number,
@@ -20,7 +20,6 @@ export function stringBeginning(
   return JSON.parse(`${body.toString("utf8", start, readEnd)}"`) as string;
 }
 
-/** Returns the end of the last complete character or escape before `limit`. */
 function wholeEscapesEnd(body: Buffer, start: number, limit: number): number {
   let at = start;
   for (let next = at; next <= limit; next += stepAt(body, next)) at = next;
@@ -33,7 +32,6 @@ function stepAt(body: Buffer, at: number): number {
   return sequenceBytes(byte);
 }
 
-/** Returns the length of the well-formed UTF-8 sequence that begins with the byte. */
 export function sequenceBytes(lead: number): number {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }

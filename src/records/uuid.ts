@@ -1,5 +1,5 @@
-// Checks UUIDs, and writes new UUIDs of version 7 (RFC 9562, section 5.7) into a frame. Both are on
-// the hot path. The `uuid` package would take 1.4 µs per UUID. This code takes 0.05 µs.
+// Checks UUIDs, and writes new UUIDs of version 7 (RFC 9562, section 5.7) to a frame. The `uuid`
+// package takes 1.4 µs per UUID, and this code takes 0.05 µs.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -9,7 +9,6 @@ export const uuidBytes = 36;
 export const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 const entropyBytes = 4_000;
 
-/** Classes of a byte, as bits. 0 means a digit or a lower-case hexadecimal letter. */
 const notHex = 1;
 const upperCase = 2;
 const hexClass = new Uint8Array(256).fill(notHex);
@@ -19,7 +18,10 @@ for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
 export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 
-/** Checks 8-4-4-4-12 hexadecimal digits. `Upper` means that some letters are upper case. */
+/**
+ * Checks the form of a UUID, which has 8-4-4-4-12 hexadecimal digits. `Upper` means that some
+ * letters are in upper case.
+ */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
   if (
@@ -40,7 +42,7 @@ export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
 }
 
-/** Minimum bytes of a body that is read through a view, in 27 ns per UUID instead of 65 ns. */
+/** A longer body is read through a DataView, in 27 ns per UUID instead of 65 ns. */
 const viewedBytesMin = 2_048;
 let viewed: Buffer | undefined;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
@@ -53,7 +55,6 @@ function viewOnce(body: Buffer): DataView {
   return lastView;
 }
 
-/** Returns whether all letters are lower case. The caller has checked the hyphens. */
 function isLowerHex(view: DataView, start: number): boolean {
   const a = view.getInt32(start);
   const b = view.getInt32(start + 4);
@@ -70,14 +71,13 @@ function isLowerHex(view: DataView, start: number): boolean {
 }
 
 const topBits = 0x8080_8080 | 0;
-// Adding such a number to a word sets the top bit of each byte that is at least the named
-// character.
+// Each byte of a word is a character. If one of these numbers is added to the word, the top bit of
+// each byte shows whether its character is at least "0", ":", "a" or "g".
 const fromZero = 0x5050_5050;
 const fromColon = 0x4646_4646;
 const fromA = 0x1f1f_1f1f;
 const fromG = 0x1919_1919;
 
-/** Returns a word with the top bit of each byte that is a digit or a letter from a to f. */
 function lowerHexOf(word: number): number {
   const digit = (word + fromZero) & ~(word + fromColon);
   const letter = (word + fromA) & ~(word + fromG);
@@ -93,7 +93,10 @@ function classesOf(body: Buffer, start: number, end: number): number {
 const letterF = 0x66;
 const toLowerCase = 0x20;
 
-/** Returns whether a UUID is nil or max (RFC 9562, 5.9 and 5.10). Unrelated events share them. */
+/**
+ * Returns whether a UUID is the nil UUID or the max UUID (RFC 9562, 5.9 and 5.10). Several events
+ * may have these UUIDs.
+ */
 export function isBlankUuid(text: Buffer, start: number): boolean {
   const first = text[start]! | toLowerCase;
   if (first !== hexDigits[0] && first !== letterF) return false;
@@ -104,10 +107,8 @@ export function isBlankUuid(text: Buffer, start: number): boolean {
   return true;
 }
 
-/** Maximum bytes of a UUID's token, with every character as \uXXXX and with quotes. */
 const escapedBytesMax = 6 * uuidBytes + 2;
 
-/** Returns the characters of a UUID whose token has escapes; undefined if it is not a UUID. */
 export function unescapedUuid(body: Buffer, start: number, end: number): Buffer | undefined {
   if (end - start > escapedBytesMax) return undefined;
   const text = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
@@ -118,11 +119,13 @@ interface UuidSourceOptions {
   readonly randomFill: (bytes: Uint8Array) => void;
 }
 
-/** Number of random digits of a UUID. One of the digits contributes only two bits. */
 const digitsPerUuid = 20;
 const entropyDigits = 2 * entropyBytes;
 
-/** Writes new UUIDs, several characters at a time through a view. Takes 45 ns instead of 72. */
+/**
+ * Generates UUIDs. It writes several characters at a time through a DataView. This takes 45 ns per
+ * UUID instead of 72 ns.
+ */
 export class UuidSource {
   readonly #randomFill: (bytes: Uint8Array) => void;
   readonly #entropy = Buffer.alloc(entropyBytes);
@@ -131,7 +134,6 @@ export class UuidSource {
   #used = entropyDigits;
   #target: Buffer = this.#digits;
   #view = this.#unused;
-  /** The first fourteen characters of a UUID of the last used time. */
   readonly #time = viewOf(Buffer.alloc(14));
   #timeMs = Number.NaN;
 
@@ -139,7 +141,7 @@ export class UuidSource {
     this.#randomFill = randomFill;
   }
 
-  /** Writes a UUID that begins with `nowMs`, in milliseconds since the epoch. */
+  /** `nowMs` is in milliseconds since the epoch. */
   write(target: Buffer, at: number, nowMs: number): void {
     if (target !== this.#target) {
       this.#target = target;
@@ -156,7 +158,8 @@ export class UuidSource {
     view.setUint32(at + 4, time.getUint32(4));
     view.setUint32(at + 8, time.getUint32(8));
     view.setUint16(at + 12, time.getUint16(12));
-    // The version and the variant each replace the first digit of their group.
+    // The first digit of the third group is replaced by the version. The first digit of the fourth
+    // group is replaced by the variant.
     view.setUint32(at + 14, unused.getUint32(from));
     view.setUint8(at + 14, versionDigit);
     view.setUint8(at + 18, Ascii.Minus);
@@ -184,7 +187,6 @@ export class UuidSource {
 }
 
 const versionDigit = "7".charCodeAt(0);
-/** Maps a random digit to the variant digit with the same two lower bits. */
 const variantDigits = new Uint8Array(256);
 for (const [value, digit] of hexDigits.entries())
   variantDigits[digit] = "89ab".charCodeAt(value & 3);

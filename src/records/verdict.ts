@@ -1,4 +1,4 @@
-// The verdict of the rules on one event. The record writer and the answer use it.
+// The results of the rules for one event. The writer of records and the answer use them.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -16,7 +16,6 @@ export const kinds = [
   "survey",
   "set",
 ] as const;
-/** The kind of an event, from its name. An index in `kinds`. */
 export const Kind = {
   Custom: 0,
   Pageview: 1,
@@ -29,69 +28,62 @@ export const Kind = {
 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
-/** The bit of each warning in `Verdict.warnings`, in the order of warningCodes. */
 export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
 
 export interface RequestFacts {
-  /** Whether an event without a timestamp gets a warning. True on the historical lane and in v1. */
   readonly needsTimestamp: boolean;
-  /** Whether an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
-  /** The time of receipt by the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** Milliseconds by which the client's clock is ahead of the gateway's clock; 0 if unknown. */
+  /** The number of milliseconds by which the client's clock is ahead. It is 0 if it is unknown. */
   readonly skewMs: number;
 }
 
-/** A part of a buffer that is stored unchanged. */
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** The end of the part; 0 if there is no value to store. */
+  /** The end is 0 if there is no value to store. */
   end = 0;
 }
 
-type StoredUuid =
-  /** The token is stored unchanged. */
-  | "sent"
-  /** `uuidText` is stored. */
-  | "converted"
-  /** A generated uuid is stored. */
-  | "new";
+type StoredUuid = "sent" | "converted" | "new";
 
 /**
- * The result for one event. The same object is reused for all items. If a `…Text` is undefined, the
- * record copies the token.
+ * The result of the rules. The same object is used for all items. If a `…Text` is undefined, the
+ * token of the body is copied to the record.
  */
 export class Verdict {
-  /** Why the event is not stored. Only answers that list each event report `removed`. */
+  /** `removed` is listed only in answers that contain the outcome of each event. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** The detail of the `error`, for the client. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
   eventText: string | undefined = undefined;
   personProfile = true;
-  /** Start of the distinct id's token, quotes included. Unused if there is a `distinctIdText`. */
+  /** The span of the distinct id with its quotes. It is unused if there is a `distinctIdText`. */
   distinctIdStart = 0;
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
   uuid: StoredUuid = "sent";
   uuidText = "";
-  /** The stored time in milliseconds since 1970, in the years 0 to 9999. */
+  /** The time of the event in milliseconds since 1970. It is in the years 0 to 9999. */
   timestampMs = 0;
-  /** The client's timestamp in milliseconds since 1970; NaN if there is no valid timestamp. */
+  /** The timestamp that the client sent. It is NaN if it sent no valid timestamp. */
   timestampSentMs = Number.NaN;
-  /** Whether a person field was sent at any level. The caller must then fill the three slices. */
+  /** If this is true, the caller must set the three slices. */
   hasPersonFields = false;
-  /** JSON members of `replaced`: sent values that the record cannot have in their fields. */
+  /**
+   * The members of the field `replaced`, as JSON. They contain values of the client that cannot be
+   * stored in their own fields.
+   */
   replaced = "";
   /** The version of the rules that changed the event; 0 if no rule did. */
   rules = 0;
+  /** The result of the event's schema, as JSON; "" if the record does not have it. */
+  schema = "";
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();
@@ -101,12 +93,11 @@ export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
-/** Maximum bytes of a value that is stored unchanged. */
+/** Maximum number of errors of a schema that a record has. */
+export const schemaErrorsMax = 5;
 export const replacedBytesMax = 512;
-/** Maximum characters that are stored, as text, of a longer value. */
 export const replacedCharactersMax = 256;
 
-/** Stores the sent value of `name`, unless a value of this name is already stored. */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
   name: string,
@@ -127,16 +118,14 @@ function storedToken(token: Buffer): string {
   return JSON.stringify(beginning.replaceAll("\0", "\ufffd"));
 }
 
-/** Matches the escapes of a JSON text. A surrogate pair is one match. */
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** Replaces the escapes of U+0000 and of lone surrogates, because databases reject them. */
+/** Replaces an escaped U+0000 or lone surrogate, because databases reject both. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;
 }
 
-/** Makes the verdict an error, whatever it was before. `detail` is for the client. */
 export function refuse(verdict: Verdict, error: ItemErrorCode, detail: string): undefined {
   verdict.drop = undefined;
   verdict.error = error;

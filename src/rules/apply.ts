@@ -5,8 +5,15 @@ import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFunctions } from "../records/found-members.ts";
-import { type ItemView, isNothing, isString, typeAt } from "../records/item-view.ts";
-import { FieldShift, Row, TokenType } from "../records/table.ts";
+import {
+  type ItemView,
+  isNothing,
+  isObjectOrNothing,
+  isString,
+  typeAt,
+} from "../records/item-view.ts";
+import { isEmptyArray } from "../records/property-check.ts";
+import { FieldShift, Header, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
 import {
@@ -18,6 +25,7 @@ import {
   type PropertyTest,
 } from "./compile.ts";
 import { EventMembers, scalarOf } from "./event-members.ts";
+import type { CompiledSchema } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
 import type { Scalar } from "./rules-file.ts";
 import { TextEdits } from "./text-edits.ts";
@@ -55,6 +63,8 @@ export class RuleApplier {
   #hasMembers = false;
   /** The rule that filtered or quarantined the last event. */
   rule: CompiledRule | undefined = undefined;
+  /** The schema of the last event's name after the rules, unless the guards will drop the event. */
+  schema: CompiledSchema | undefined = undefined;
 
   constructor(functions: MemberFunctions) {
     this.#members = new EventMembers(functions, this.#edits);
@@ -87,9 +97,25 @@ export class RuleApplier {
     } else {
       this.#members.openNone(item);
     }
+    this.schema = plan.schema;
     const outcome = this.#applyRules(plan);
     if (outcome !== Outcome.Same) return outcome;
+    if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
     return this.#hasChanges ? this.#edit() : Outcome.Same;
+  }
+
+  /** Checks the last event, which must be the same as sent. Returns the errors. */
+  checkSchema(): readonly string[] {
+    if (this.#hasChanges) this.#members.forget();
+    return this.schema!.check(this.#members);
+  }
+
+  /** Checks a plain item that the rules have changed. Returns the errors. */
+  checkChanged(schema: CompiledSchema, item: ItemView): readonly string[] {
+    const row = (item.row - Header.Words) / Row.Words;
+    this.#members.find(item.body, item.table, [row]);
+    this.#members.open(item, row);
+    return schema.check(this.#members);
   }
 
   /** Maximum bytes of the changed text of the last event. */
@@ -138,7 +164,9 @@ export class RuleApplier {
       }
       if (hasEffect) counts[rule.index]!++;
       if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
-        rules = this.#rules.planOfName(this.#name).rules;
+        const plan = this.#rules.planOfName(this.#name);
+        this.schema = plan.schema;
+        rules = plan.rules;
         at = rules.findIndex(({ index }) => index > rule.index) - 1;
         if (at < -1) break;
       }
@@ -413,6 +441,13 @@ export class RuleApplier {
     const end = table[row + Row.PropertiesDistinctIdEnd]!;
     return isSampled(body, { start, end, type }, limit);
   }
+}
+
+/** Returns whether the guards accept the type of the properties. */
+function hasReadableProperties({ body, table, row }: ItemView): boolean {
+  const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
+  if (isObjectOrNothing(type)) return true;
+  return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
 function isSampled(

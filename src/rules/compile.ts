@@ -8,6 +8,7 @@ import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
+import { type CompiledSchema, compileSchema } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import type {
   Match,
@@ -77,6 +78,8 @@ export interface Plan {
   readonly rules: readonly CompiledRule[];
   /** Whether the members of the event must be found before the rules can be applied. */
   readonly needsMembers: boolean;
+  /** The schema of the event name. */
+  readonly schema: CompiledSchema | undefined;
 }
 
 /** Maximum bytes of a name or value that patterns read. The rest is ignored. */
@@ -135,6 +138,7 @@ export class CompiledRules {
   readonly urlPaths: readonly number[];
   /** Number of events that each rule changed or filtered, or would have in the mode `observe`. */
   readonly counts: Float64Array;
+  readonly schemas: readonly CompiledSchema[];
   readonly #paths = new Paths();
   /** The paths of `readProperties`. */
   readonly readPaths: ReadonlySet<number>;
@@ -169,23 +173,30 @@ export class CompiledRules {
     const actions = this.rules.flatMap((rule) => rule.actions);
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
     this.readPaths = new Set(keepsOnly ? readProperties.map((name) => paths.of(name)) : []);
+    this.schemas = file.schemas.map((schema) =>
+      compileSchema(schema, (name) => paths.ofName(name)),
+    );
+    const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
-      ...{ innerLevels: paths.innerLevels, listsAll: keepsOnly },
+      ...{ innerLevels: paths.innerLevels, listsAll: keepsOnly || readsAll },
     });
     this.counts = new Float64Array(this.rules.length);
-    this.#plans = new PlanCache(this.rules, cutsUrls);
+    this.#plans = new PlanCache(this.rules, cutsUrls, this.schemas);
     this.#hashes = actions.reduce(
       (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
       0,
     );
     this.#rewrites =
-      cutsUrls || this.rules.some(readsMembers) || actions.some(({ kind }) => kind === "rename");
+      cutsUrls ||
+      this.schemas.length > 0 ||
+      this.rules.some(readsMembers) ||
+      actions.some(({ kind }) => kind === "rename");
   }
 
   /** Whether the rules do anything with an event, beyond its address. */
   get readsEvents(): boolean {
-    return this.rules.length > 0 || this.urls !== undefined;
+    return this.rules.length > 0 || this.urls !== undefined || this.schemas.length > 0;
   }
 
   /** The names of all paths. The path of the first name is 1. */
@@ -326,6 +337,17 @@ class Paths {
     return this.names.length;
   }
 
+  /** Returns the number of a member of `properties`, whose name may have dots. */
+  ofName(name: string): number {
+    if (!name.includes(".")) return this.of(name);
+    const path = storableText(name).replaceAll(".", "\\.");
+    const known = this.#numbers.get(path);
+    if (known !== undefined) return known;
+    this.names.push({ level: MemberLevel.Properties, name: storableText(name) });
+    this.#numbers.set(path, this.names.length);
+    return this.names.length;
+  }
+
   #nameOf(path: PropertyPath): MemberName {
     const dot = path.indexOf(".");
     if (dot < 0) return { level: MemberLevel.Properties, name: path };
@@ -363,8 +385,14 @@ class PlanCache {
   readonly #readsMembersAtAll: boolean;
   #replaced = 0;
   readonly #other: Plan;
+  readonly #schemas: ReadonlyMap<string, CompiledSchema>;
 
-  constructor(rules: readonly CompiledRule[], cutsUrls: boolean) {
+  constructor(
+    rules: readonly CompiledRule[],
+    cutsUrls: boolean,
+    schemas: readonly CompiledSchema[],
+  ) {
+    this.#schemas = new Map(schemas.map((schema) => [schema.event, schema]));
     this.#cutsUrls = cutsUrls;
     this.#readsMembersAtAll = rules.some(readsMembers);
     for (const rule of rules) {
@@ -378,7 +406,7 @@ class PlanCache {
         }
       }
     }
-    this.#other = this.#planOf(this.#always);
+    this.#other = this.#planOf(this.#always, undefined);
   }
 
   ofToken(body: Buffer, start: number, end: number, type: TokenType): Plan {
@@ -412,16 +440,23 @@ class PlanCache {
   ofName(name: string): Plan {
     const named = this.#exact.get(name);
     const matching = this.#globs.filter(({ event }) => event!.matches(name));
-    if (named === undefined && matching.length === 0) return this.#other;
+    const schema = this.#schemas.get(name);
+    if (named === undefined && matching.length === 0 && schema === undefined) return this.#other;
     const rules = [...this.#always, ...(named ?? []), ...matching];
-    return this.#planOf(rules.sort((one, other) => one.index - other.index));
+    return this.#planOf(
+      rules.sort((one, other) => one.index - other.index),
+      schema,
+    );
   }
 
-  #planOf(rules: readonly CompiledRule[]): Plan {
+  #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
     const renames = rules.some(({ actions }) => actions.some(({ kind }) => kind === "rename"));
     const needsMembers =
-      this.#cutsUrls || rules.some(readsMembers) || (renames && this.#readsMembersAtAll);
-    return { rules, needsMembers };
+      this.#cutsUrls ||
+      schema !== undefined ||
+      rules.some(readsMembers) ||
+      (renames && this.#readsMembersAtAll);
+    return { rules, needsMembers, schema };
   }
 }
 

@@ -9,8 +9,10 @@ import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
 import type { CompiledRules } from "./compile.ts";
+import type { SchemaMembers } from "./event-schema.ts";
 import type { TextEdits } from "./text-edits.ts";
 
+const dollar = 0x24;
 const State = { Sent: 0, Removed: 1, Replaced: 2 } as const;
 
 /** Number of words before the rows in the arguments of `findMembers`. */
@@ -25,7 +27,7 @@ interface TopField {
   isRemoved: boolean;
 }
 
-export class EventMembers {
+export class EventMembers implements SchemaMembers {
   readonly #findMembers: MemberFunctions["findMembers"];
   readonly #edits: TextEdits;
   #rules!: CompiledRules;
@@ -166,6 +168,49 @@ export class EventMembers {
 
   endOf(entry: number): number {
     return this.#found[(entry - 1) * Found.Words + Found.ValueEnd]!;
+  }
+
+  get body(): Buffer {
+    return this.#item.body;
+  }
+
+  get firstEntry(): number {
+    return this.#first + 1;
+  }
+
+  get lastEntry(): number {
+    return this.#end;
+  }
+
+  isProperty(entry: number): boolean {
+    const path = this.pathAt(entry);
+    return path !== FoundPath.Container && this.#levelOf[path] === MemberLevel.Properties;
+  }
+
+  pathAt(entry: number): number {
+    return this.#found[(entry - 1) * Found.Words + Found.Path]!;
+  }
+
+  hasDollarAt(entry: number): boolean {
+    return this.#item.body[this.#nameStart(entry) + 1] === dollar;
+  }
+
+  nameAt(entry: number): string {
+    const { body } = this.#item;
+    const start = this.#nameStart(entry);
+    let end = start + 1;
+    while (body[end] !== Ascii.Quote) end += body[end] === Ascii.Backslash ? 2 : 1;
+    return JSON.parse(body.toString("utf8", start, end + 1)) as string;
+  }
+
+  #nameStart(entry: number): number {
+    return this.#found[(entry - 1) * Found.Words + Found.Start]!;
+  }
+
+  /** Forgets the changes, which have no effect on the text. */
+  forget(): void {
+    this.#states.fill(State.Sent, this.#first, this.#end);
+    this.#added.clear();
   }
 
   /** Returns the next member with the same path that is not removed, plus 1; 0 at the end. */

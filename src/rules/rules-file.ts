@@ -61,7 +61,8 @@ export interface Rule {
   readonly actions: readonly Action[];
 }
 
-export type SchemaMode = "observe" | "stamp" | "quarantine";
+export const schemaModes = ["observe", "stamp", "quarantine"] as const;
+export type SchemaMode = (typeof schemaModes)[number];
 
 export interface EventSchema {
   /** The exact event name. */

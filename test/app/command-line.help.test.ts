@@ -12,7 +12,7 @@ test.each([
   [["erase"], "--distinct-id", "--nats-url"],
   [["sink", "postgres"], "--projects", "--nats-url"],
   [["doctor"], "--strict", "--host"],
-])("the help of %j lists its own options, then its settings", (names, own, setting) => {
+])("the help of %j lists its own options before its settings", (names, own, setting) => {
   const help = commandNamed(...names).helpInformation();
   const [before, below, ...more] = help.split("\nSettings:\n");
   expect(more).toEqual([]);

@@ -40,6 +40,7 @@ test.each([
   [["stream", "purge", "live", "--project", "a b"], "the project's id must match"],
   [["stream", "set", "live"], "give --max-age, --max-bytes or both"],
   [["stream", "set", "live", "--max-age", "2d", "--from-settings"], "or only --from-settings"],
+  [["stream", "set", "live", "--max-bytes", "10"], "--max-bytes must be at least 1048576"],
   [["stream", "set", "live", "--max-age", "30m"], "--max-age must be at least 1h"],
   [["stream", "restore", "/does/not/exist"], "cannot read /does/not/exist: ENOENT"],
   [["tail", "--project", "a b"], "the project's id must match"],
@@ -54,15 +55,22 @@ test.each([
     "unknown command effects stauts: the commands are run, status, rebuild, verify",
   ],
   [["worker"], "cannot be run alone"],
-])(
-  "wrong arguments are reported with exit code 2, before the command connects to NATS: %j",
-  async (args, why) => {
-    const { exitCode, message } = await faultOf(args);
-    expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);
-  },
-);
+])("wrong arguments are reported with exit code 2: %j", async (args, why) => {
+  const { exitCode, message } = await faultOf(args);
+  expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);
+});
 
 test("a correct command exits with code 1 if it finds no NATS", async () => {
   const { exitCode, message } = await faultOf(["project", "add", "shop"]);
   expect([exitCode, message]).toEqual([1, expect.stringContaining("cannot find NATS")]);
 });
+
+test.each(["--data-dir", "--effects-url", "--sink-port", "--workers", "--nats-url"])(
+  "`testing` rejects the setting %s, which has no effect on it",
+  async (flag) => {
+    const run = faultOf(["testing", flag, "1"]);
+    await expect(run).rejects.toMatchObject({
+      cause: { message: expect.stringContaining(`unknown option '${flag}'`) },
+    });
+  },
+);

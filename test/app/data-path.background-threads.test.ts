@@ -12,8 +12,6 @@ function threadsOf(pid: number): Thread[] {
   const tasks = `/proc/${pid}/task`;
   return readdirSync(tasks).map((task) => {
     const stat = readFileSync(`${tasks}/${task}/stat`, "latin1");
-    // The first field after the name in parentheses is field 3 of the file. The priority is field
-    // 19.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const isMain = task === String(pid);
     return {
@@ -23,7 +21,7 @@ function threadsOf(pid: number): Thread[] {
   });
 }
 
-test("the threads of the thread pool have a lower priority than the thread of the event loop", async () => {
+test("pool threads have a lower priority than the event loop's thread", async () => {
   const { pid } = await startTarget();
   const threads = threadsOf(pid);
   const pool = threads.filter(({ name }) => name === "libuv-worker");

@@ -10,7 +10,7 @@ async function takenPort(): Promise<number> {
   return (stranger.address() as AddressInfo).port;
 }
 
-test("the effects use a free port if their default port is in use, and log both port numbers", async () => {
+test("the effects use a free port if their default port is in use", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   const warnings: object[] = [];
   const port = await defaultEffectsPort(place, { warn: (fields) => void warnings.push(fields) });
@@ -21,7 +21,7 @@ test("the effects use a free port if their default port is in use, and log both 
   ]);
 });
 
-test("the effects fail if their configured port is in use, and the error names the setting and a command that finds the process", async () => {
+test("the effects fail if their configured port is in use", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,

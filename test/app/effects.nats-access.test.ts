@@ -47,7 +47,7 @@ async function appliedBy(env: Record<string, string>): Promise<string> {
   return effects.said.err;
 }
 
-test("penstock effects works with the NATS permissions in the guide, which forbid changes to the streams", async () => {
+test("penstock effects works with the NATS permissions in the guide", async () => {
   const [block] = blocksOf("docs/guides/running-effects.md").filter(
     ({ language }) => language === "conf",
   );

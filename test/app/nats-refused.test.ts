@@ -13,7 +13,7 @@ test.each([
   ["project", "list"],
   ["tail"],
   ["export", "shop"],
-])("penstock %s %s %s fails with a one-line error if NATS rejects the token", async (...args) => {
+])("penstock %s %s %s fails if NATS rejects the token", async (...args) => {
   const dataDir = temporaryFolder();
   const target = args[0] === "sink" ? [path.join(dataDir, "files")] : [];
   const started = penstockWith(

@@ -35,19 +35,16 @@ test.each([
   [["sink", "postgres", "postgres://127.0.0.1/events"]],
   [["export", "shop"]],
   [["erase", "shop", "--distinct-id", "user-1"]],
-])(
-  "penstock %j fails if the native scanner is missing, and the error states how to build it",
-  (args) => {
-    const { status, stdout, stderr } = run(...args);
-    expect(stderr).toMatch(
-      /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`, or for the npm package with `npm rebuild penstock`\n$/,
-    );
-    expect(stdout).toBe("");
-    expect(status).toBe(1);
-  },
-);
+])("penstock %j fails if the native scanner is missing", (args) => {
+  const { status, stdout, stderr } = run(...args);
+  expect(stderr).toMatch(
+    /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`, or for the npm package with `npm rebuild penstock`\n$/,
+  );
+  expect(stdout).toBe("");
+  expect(status).toBe(1);
+});
 
-test("penstock doctor reports a missing native scanner, and fails", () => {
+test("penstock doctor reports a missing native scanner", () => {
   const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
   expect(checks).toContainEqual(
     expect.objectContaining({

@@ -12,19 +12,16 @@ test.each([
   ["up", "PENSTOCK_EFFECTS_HOST", "effects"],
   ["serve", "PENSTOCK_ADMIN_HOST", "admin"],
   ["effects", "PENSTOCK_EFFECTS_HOST", "effects"],
-])(
-  "%s with %s=0.0.0.0 and no token exits with code 2 and names the fix",
-  async (command, host, port) => {
-    const settings = { [host]: "0.0.0.0", PENSTOCK_DATA_DIR: temporaryFolder() };
-    const run = penstockWith(settings, command);
-    expect(await ended(run)).toBe(2);
-    expect(run.said.err).toContain(`cannot open the ${port} port on 0.0.0.0`);
-    expect(run.said.err).toContain("set PENSTOCK_ADMIN_TOKEN or PENSTOCK_ADMIN_TOKEN_FILE");
-    expect(run.said.err).toContain("PENSTOCK_ADMIN_AUTH=off");
-  },
-);
+])("%s with %s=0.0.0.0 and no token fails with the fix", async (command, host, port) => {
+  const settings = { [host]: "0.0.0.0", PENSTOCK_DATA_DIR: temporaryFolder() };
+  const run = penstockWith(settings, command);
+  expect(await ended(run)).toBe(2);
+  expect(run.said.err).toContain(`cannot open the ${port} port on 0.0.0.0`);
+  expect(run.said.err).toContain("set PENSTOCK_ADMIN_TOKEN or PENSTOCK_ADMIN_TOKEN_FILE");
+  expect(run.said.err).toContain("PENSTOCK_ADMIN_AUTH=off");
+});
 
-test("workers on every address merge their metrics for a request with a token", async () => {
+test("workers on every address merge metrics for a request with a token", async () => {
   const nats = await natsWithProject();
   const env = { ...tokens, PENSTOCK_ADMIN_HOST: "0.0.0.0" };
   const { adminUrl } = await asWorkers(serveWith(env, nats, "--workers", "2"));

@@ -3,7 +3,7 @@ import { peopleOf } from "../../src/app/sink-commands.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { openedStore, startDatabases, urlOf } from "../kit/effects-databases.ts";
 
-test("a sink with --with-person rejects the effects database of another installation, and waits for a missing database", async () => {
+test("a sink with --with-person rejects another installation's effects database", async () => {
   const databases = await startDatabases("SQLite");
   onTestFinished(() => databases.remove());
   const place = await databases.newDatabase();

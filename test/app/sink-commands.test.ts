@@ -22,7 +22,6 @@ interface Rejection {
 
 async function rejectionOf(args: readonly string[]): Promise<Rejection> {
   const { context, said } = commandWorld();
-  // commander prints its errors there.
   const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const error: unknown = await commandLine(context)
     .parseAsync(["sink", ...args], { from: "user" })
@@ -89,9 +88,9 @@ test.each([
   expect(error.message + printed).not.toContain("hunter2");
 });
 
-// No folder can be created in /proc. The error is that the parent folder is missing.
+// The error about a folder in /proc is that its parent folder is missing.
 test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
-  "penstock sink parquet %s fails immediately, because the folder can never be created",
+  "penstock sink parquet %s fails if the folder can never be created",
   async (folder) => {
     expect(await saidTo(`parquet ${folder}`)).toMatchObject({
       message: expect.stringMatching(

@@ -5,7 +5,7 @@ import { upOn } from "../kit/up-process.ts";
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-test("the workers and the effects process export telemetry, and send the rest of it on SIGTERM", async () => {
+test("the workers and the effects process export telemetry", async () => {
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.close());
   const { child, url } = await upOn(
@@ -27,7 +27,6 @@ test("the workers and the effects process export telemetry, and send the rest of
   );
   child.kill("SIGTERM");
   expect(await ended(child)).toBe(0);
-  // The supervisor exports the metrics of both workers.
   const { resource, points } = latest("penstock_requests_total")!;
   expect(resource["service.name"]).toBe("penstock");
   const answered = points.filter(({ attributes }) => attributes["route"] === "capture");
@@ -38,15 +37,44 @@ test("the workers and the effects process export telemetry, and send the rest of
   ]);
 });
 
-test.each([
+const invalid = [
   ["OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317", "must be a URL such as http://127.0.0.1:4318"],
   ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", 'must be one of http/protobuf (got "grpc")'],
   ["OTEL_TRACES_SAMPLER", "sometimes", "must be one of always_on, always_off, traceidratio, "],
   ["OTEL_TRACES_SAMPLER_ARG", "1.5", 'must be a number from 0 to 1 (got "1.5")'],
   ["OTEL_EXPORTER_OTLP_HEADERS", "secret", "must be pairs such as key=value,other=value"],
-])("the invalid setting %s=%s makes the start fail", async (variable, value, message) => {
-  const process = penstockWith({ [variable]: value }, "serve");
+] as const;
+
+test("invalid variables of OpenTelemetry are ignored: exporting processes log a warning, and other commands run", async () => {
+  const env = Object.fromEntries(invalid.map(([variable, value]) => [variable, value]));
+  const folder = temporaryFolder();
+  const up = penstockWith(
+    env,
+    ...["up", "--data-dir", folder, "--port", "0", "--admin-port", "0"],
+    ...["--stream-bytes-max", "67108864"],
+  );
+  await expect.poll(() => up.said.out, { timeout: 40_000 }).toContain("Penstock is up");
+  const logged = up.said.err.split("\n").filter((line) => line.includes('"penstock"'));
+  for (const [variable, , message] of invalid) {
+    const lines = logged.filter((line) => line.includes(`${variable}: `));
+    expect(lines.length, variable).toBeGreaterThan(0);
+    expect(JSON.parse(lines[0]!)).toMatchObject({
+      msg: "OpenTelemetry setting ignored",
+      reason: expect.stringContaining(`${variable}: ${message}`),
+    });
+  }
+  expect(up.said.err).not.toContain("secret");
+  const list = penstockWith(env, "project", "list", "--data-dir", folder);
+  expect([await ended(list), list.said.err]).toEqual([0, ""]);
+  const doctor = penstockWith(env, "doctor", "--data-dir", folder);
+  await ended(doctor);
+  expect(doctor.said.out).toContain("OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1");
+  up.kill("SIGTERM");
+  expect(await ended(up)).toBe(0);
+});
+
+test("an invalid flag of OpenTelemetry makes the start fail", async () => {
+  const process = penstockWith({}, "serve", "--otel-exporter-otlp-protocol", "grpc");
   expect(await ended(process)).toBe(2);
-  expect(process.said.err).toContain(`${variable}: ${message}`);
-  expect(process.said.err).not.toContain("secret");
+  expect(process.said.err).toContain("--otel-exporter-otlp-protocol: must be one of http/protobuf");
 });

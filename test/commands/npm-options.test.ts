@@ -46,11 +46,11 @@ test.each([
 
 const noNats = { stderr: expect.stringContaining("cannot find NATS"), status: 1 };
 
-test("an option after -- is accepted, even if npm also consumed the same option before --", () => {
+test("an option after -- is accepted even if npm also consumed it", () => {
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);
 });
 
-test("a setting in npm's own file is not read as an option of the command", () => {
+test("a setting in npm's own file is not an option of the command", () => {
   const userconfig = path.join(temporaryFolder(), "npmrc");
   writeFileSync(userconfig, "json = true\n");
   const list = ["penstock", "project", "list"];
@@ -58,6 +58,6 @@ test("a setting in npm's own file is not read as an option of the command", () =
   expect(npmRun(list, { NPM_CONFIG_JSON: "true" })).toEqual(noNats);
 });
 
-test("an option that npm consumed is ignored if the command does not have the option", () => {
+test("an option that npm consumed is ignored if the command lacks it", () => {
   expect(npmRun(["penstock", "project", "list", "--keep-old"])).toEqual(noNats);
 });

@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 
 const project = (...args: string[]) => projectCommand(server.url, args);
 
-test("project complete lists missing projects, and succeeds if no project is missing", async () => {
+test("project complete succeeds only if no project is missing", async () => {
   const connection = await connect({ servers: server.url });
   const { streams } = await jetstreamManager(connection);
   await streams.add({ name: "PENSTOCK_LIVE_0", subjects: ["penstock.live.0.*"] });

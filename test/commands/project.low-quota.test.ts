@@ -6,7 +6,7 @@ const server = await natsServerForFile();
 
 const project = (...args: string[]) => projectCommand(server.url, args);
 
-test("project limit prints the minimum burst only if the quota has a smaller burst", async () => {
+test("project limit prints the minimum burst if the quota has a smaller one", async () => {
   await project("add", "q1");
   const low = await project("limit", "q1", "--events-per-second", "1");
   expect(low).toContain("1 events/s, burst 10 s; a burst is at least 100 events");
@@ -21,7 +21,7 @@ test("project limit prints the minimum burst only if the quota has a smaller bur
   expect(await project("limit", "q1", "--none")).toBe("project q1 has no quota\n");
 });
 
-test("project limit sets a stream share from 1 to 100, with or without rates", async () => {
+test("project limit sets a stream share from 1 to 100", async () => {
   await project("add", "q2");
   const share = await project("limit", "q2", "--stream-share", "40");
   expect(share).toBe("project q2 has a quota, with rates per gateway process: 40 % of a stream\n");
@@ -35,7 +35,7 @@ test("project limit sets a stream share from 1 to 100, with or without rates", a
     await expect(project("limit", "q2", ...wrong)).rejects.toThrow("project limit: give");
 });
 
-test("project limit keeps limits that are not given; --none removes all limits", async () => {
+test("project limit keeps limits that are not given", async () => {
   await project("add", "q3");
   await project("limit", "q3", "--events-per-second", "50", "--bytes-per-second", "1e6");
   expect(await project("limit", "q3", "--stream-share", "90")).toContain(

@@ -5,13 +5,12 @@ import { ended, penstock } from "../kit/processes.ts";
 
 const rig = registryRig();
 
-test("project usage fails for a missing project, but not for a removed project or a project without events", async () => {
+test("project usage fails only for a missing project", async () => {
   const place = newPlace();
   const project = async (...args: string[]) => {
     const at = ["--nats-url", rig.server.url, "--subject-prefix", place.prefix];
     const child = penstock("project", ...args, ...at);
     const status = await ended(child);
-    // Without the audit log.
     const err = child.said.err.replaceAll(/^\{"level":.*\n/gm, "");
     return { status, out: child.said.out, err };
   };

@@ -1,6 +1,3 @@
-// Foreign text appears on a terminal as plain text: control characters and bidirectional overrides
-// are escaped, and JSON keeps its meaning.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
 import { list } from "../../src/commands/project.ts";

@@ -32,7 +32,11 @@ interface ComposeFile {
 }
 
 const folder = path.join(root, "deploy/compose");
-const text = readDeploy("compose/compose.yaml").replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1");
+const source = readDeploy("compose/compose.yaml");
+const required = /\$\{(\w+):\?set it in deploy\/compose\/\.env\}/g;
+const text = source
+  .replaceAll(required, "valueof$1")
+  .replaceAll(/valueof\w+/g, (name) => name.replaceAll("_", ""));
 const file = parse(text, { merge: true }) as ComposeFile;
 const services = Object.entries(file.services);
 const haproxy = readDeploy("compose/haproxy.cfg");
@@ -46,7 +50,6 @@ const nodes = named(/^nats-/);
 const gateways = named(/^gateway-/);
 const config = settingsIn(gateways[0]?.[1].environment);
 
-/** The settings, with the secret's file of this machine. */
 function settingsIn(environment: Env = {}) {
   const inContainer = "/run/secrets/read-token";
   const secret = path.join(folder, file.secrets["read-token"]!.file);
@@ -59,7 +62,7 @@ function settingsIn(environment: Env = {}) {
 
 describe("the Compose file", () => {
   test("is valid against the schema of the Compose specification", () => {
-    // The schema of 2021: without `name`, and with ids in the format of draft 4 of JSON Schema.
+    // The schema of 2021 lacks `name`, and has ids in the format of draft 4 of JSON Schema.
     const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
       (key === "id" || key === "$schema") && typeof value === "string" ? undefined : value,
     );
@@ -69,7 +72,7 @@ describe("the Compose file", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  test("pins the versions of its images, and builds the gateway's image once", () => {
+  test("pins the versions of its images", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     for (const [name, { image }] of services)
       expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/);
@@ -109,7 +112,7 @@ describe("the Compose file", () => {
     }
   });
 
-  test("gives every gateway the same settings, and all settings exist", () => {
+  test("gives every gateway the same settings", () => {
     for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
       const { natsUrl, natsToken, replicas } = settingsIn(environment);
       expect({ natsUrl, natsToken, replicas }, name).toEqual({
@@ -124,7 +127,7 @@ describe("the Compose file", () => {
     ).toEqual([subnets?.[0], subnets?.[0]]);
   });
 
-  test("connects the effects to the NATS of the gateways, with a database on a writable volume", () => {
+  test("connects the effects to the NATS of the gateways", () => {
     const { environment = {}, volumes = [], tmpfs, healthcheck } = file.services["effects"]!;
     const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsIn(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -140,7 +143,7 @@ describe("the Compose file", () => {
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 
-  test("connects the sink to the NATS of the gateways, with the user and password of the sink's database", () => {
+  test("connects the sink to the NATS of the gateways", () => {
     const { environment = {}, healthcheck, command } = file.services["sink"]!;
     const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsIn(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -165,7 +168,17 @@ describe("the Compose file", () => {
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
-  test("protects the ports with tokens, and gives Prometheus only the read-only token", () => {
+  test("has no default secret, and the guide writes every secret into .env", () => {
+    const names = [...new Set([...source.matchAll(required)].map(([, name]) => name!))].sort();
+    expect(names).toContain("ADMIN_TOKEN");
+    expect(source.replaceAll(required, "")).not.toContain("${");
+    for (const writer of [source, readDeploy("README.md")]) {
+      const written = /for name in ([A-Z_ ]+); do/.exec(writer)?.[1] ?? "";
+      expect(written.split(" ").sort()).toEqual(names);
+    }
+  });
+
+  test("gives Prometheus only the read-only token", () => {
     const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
     const { file: source } = file.secrets["read-token"]!;
     const read = readDeploy(path.join("compose", source)).trim();
@@ -173,7 +186,7 @@ describe("the Compose file", () => {
       expect(secrets, name).toEqual(["read-token"]);
       const { adminToken, readTokenFile } = settingsIn(environment);
       expect({ adminToken, readTokenFile }, name).toEqual({
-        adminToken: "change-this-admin-token",
+        adminToken: "valueofADMINTOKEN",
         readTokenFile: [read],
       });
     }
@@ -194,7 +207,6 @@ describe("the Compose file", () => {
       expect(new Set(Object.keys(environment)), name).toEqual(asked);
       expect(environment["NATS_NAME"]).toBe(name);
       const conf = path.join(root, "deploy/nats/cluster.conf");
-      // Replaces the folder, because the configured folder exists only in the container.
       const env = { ...process.env, ...environment, NATS_STORE: root };
       expect(
         execFileSync(findNatsServer(), ["-t", "-c", conf], {
@@ -234,7 +246,7 @@ describe("the Compose file", () => {
     );
   });
 
-  test("lets HAProxy remove a stopping gateway before the gateway stops listening, and gives the gateway time to drain", () => {
+  test("lets HAProxy remove a gateway before it stops listening", () => {
     const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
     expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
     for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
@@ -248,7 +260,7 @@ describe("the Compose file", () => {
     expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
   });
 
-  test("publishes the pages for people only on the host, and the event port on all interfaces", () => {
+  test("publishes only the event port on all interfaces", () => {
     const open = services.flatMap(([, { ports = [] }]) => ports);
     expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
     for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);

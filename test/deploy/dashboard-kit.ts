@@ -1,5 +1,3 @@
-// The dashboard in Grafana's format.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { root } from "./prometheus-kit.ts";

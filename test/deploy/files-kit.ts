@@ -23,7 +23,6 @@ export function readDeploy(file: string): string {
   return readFileSync(path.join(root, "deploy", file), "utf8");
 }
 
-/** The lines NAME=value of a file for systemd or Compose. */
 export function envOf(text: string): Env {
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return Object.fromEntries(
@@ -31,16 +30,14 @@ export function envOf(text: string): Env {
   );
 }
 
-/** The gateway's configuration from the variables. Throws the configuration errors. */
 export function settingsOf(env: Env): Config {
   const result = readConfig(env, {});
   if (!result.ok) throw new Error(`read settings: ${result.faults.join("; ")}`);
   return result.config;
 }
 
-/** The total size of a gateway's streams in both lanes. */
-export function streamBytesTotal({ partitions, streamBytesMax }: Config): number {
-  return 2 * partitions * streamBytesMax;
+export function streamBytesTotal({ partitions, streamBytesMax, rejectedBytes }: Config): number {
+  return partitions * (2 * streamBytesMax + rejectedBytes);
 }
 
 /** Converts `40GB` and `900Gi` to bytes, as nats-server and Kubernetes do. */
@@ -89,12 +86,10 @@ interface PodTemplate {
   };
 }
 
-/** Returns the pod template of a Deployment. */
 export function podOf(manifest: Manifest): PodTemplate {
   return (manifest["spec"] as { template: PodTemplate }).template;
 }
 
-/** Returns the only manifest of the kind and name. Throws if it is missing. */
 export function the(manifests: readonly Manifest[], kind: string, name: string): Manifest {
   const [found] = manifests.filter(
     (manifest) => manifest.kind === kind && manifest.metadata.name === name,

@@ -13,8 +13,8 @@ export type ValueFile = (typeof valueFiles)[number];
 const { path: helm } = await testProgram("helm");
 
 /**
- * Runs a helm command on the chart without the chart of NATS, which comes from a repository. The
- * arguments may contain `chart`, which is replaced by its folder.
+ * Excludes the chart of NATS, which comes from a repository. The argument `chart` stands for the
+ * chart's folder.
  */
 export function runHelm(args: readonly string[], values: object = {}): SpawnSyncReturns<string> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-helm-"));
@@ -37,7 +37,6 @@ export function valuesOption(file: ValueFile): string[] {
   return ["-f", path.join(helmFolder, "values", `${file}.yaml`)];
 }
 
-/** The manifests of a release called penstock. Throws what helm reports. */
 export function render(file: ValueFile, values: object = {}): Manifest[] {
   const release = ["template", "penstock", "chart", "--namespace", "penstock"];
   const done = runHelm([...release, ...valuesOption(file)], values);
@@ -48,7 +47,6 @@ export function render(file: ValueFile, values: object = {}): Manifest[] {
   });
 }
 
-/** The values of the chart alone. */
 export function chartValues(): ReturnType<typeof parse> {
   return parse(readFileSync(path.join(helmFolder, "penstock", "values.yaml"), "utf8"));
 }

@@ -24,7 +24,6 @@ const values = chartValues();
 const mebibyte = 1_048_576;
 const portsSecret = { secretName: "penstock-ports" };
 const natsSecret = { name: "penstock-nats", key: "token" };
-/** What the Secrets of the value files contain. */
 const secrets: Env = {
   PENSTOCK_NATS_TOKEN: "from the secret",
   PENSTOCK_SINK_TO: "postgres://user:password@postgresql/warehouse",
@@ -43,7 +42,6 @@ function matches(selector: Labels, labels: Labels = {}): boolean {
   return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
 
-/** The settings that the container starts with; files in mounted Secrets are left out. */
 function configOf({ env }: Container): Config {
   const variables = env.flatMap(({ name, value, valueFrom }) => {
     if (value?.startsWith("/etc/penstock/")) return [];
@@ -65,7 +63,7 @@ describe.each(valueFiles)("every Deployment of the values %s", (file) => {
   const all = render(file);
   const deployments = ofKind(all, "Deployment");
 
-  test("starts with settings that exist, and takes secrets only by reference", () => {
+  test("starts with settings that exist and takes secrets by reference", () => {
     for (const deployment of deployments) {
       const [first] = podOf(deployment).spec.containers;
       const { natsUrl } = configOf(first!);
@@ -96,7 +94,7 @@ describe.each(valueFiles)("every Deployment of the values %s", (file) => {
     }
   });
 
-  test("has mounts for its volumes, and files of settings inside a mount", () => {
+  test("has mounts for its volumes and settings files", () => {
     for (const deployment of deployments) {
       const { spec } = podOf(deployment);
       const [{ volumeMounts, env }] = spec.containers as [Container];
@@ -116,7 +114,7 @@ describe.each(valueFiles)("every Deployment of the values %s", (file) => {
     }
   });
 
-  test("has the tokens of its port as files of a Secret, of which Prometheus has the read-only one", () => {
+  test("has the tokens of its port as files of a Secret", () => {
     for (const deployment of deployments) {
       const { containers, volumes } = podOf(deployment).spec;
       const { env, volumeMounts } = containers[0]!;
@@ -150,7 +148,7 @@ describe.each(valueFiles)("every Deployment of the values %s", (file) => {
       );
   });
 
-  test("is selected by one Service for metrics and one NetworkPolicy, with a port that exists", () => {
+  test("is selected by one Service and one NetworkPolicy", () => {
     for (const deployment of deployments) {
       const { metadata, spec } = podOf(deployment);
       const selector = specOf<{ selector: { matchLabels: Labels } }>(deployment).selector;
@@ -182,7 +180,7 @@ describe.each(valueFiles)("every Deployment of the values %s", (file) => {
 });
 
 describe("the gateway on Kubernetes", () => {
-  test("takes the token of NATS from the Secret that the chart of NATS uses", () => {
+  test("takes the token of NATS from the NATS chart's Secret", () => {
     const reference = { secretKeyRef: natsSecret };
     expect(container.env).toContainEqual({ name: "PENSTOCK_NATS_TOKEN", valueFrom: reference });
     expect(values.nats.container.env.NATS_TOKEN).toEqual({ valueFrom: reference });
@@ -224,7 +222,7 @@ describe("the gateway on Kubernetes", () => {
     ]);
   });
 
-  test("leaves the endpoints before it stops listening, and has time to drain", () => {
+  test("leaves the endpoints before it stops listening", () => {
     const drainMs = config.drainDelayMs + config.drainTimeoutMs;
     const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
     expect(podOf(gateway).spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
@@ -234,7 +232,7 @@ describe("the gateway on Kubernetes", () => {
     expect(config.drainDelayMs).toBeGreaterThan(periodSeconds * failureThreshold * 1_000);
   });
 
-  test("is scaled by the autoscaler, or has a fixed number of pods", () => {
+  test("is scaled by the autoscaler or has a fixed number of pods", () => {
     const scaler = the(manifests, "HorizontalPodAutoscaler", "penstock");
     expect(specOf<object>(scaler)).toMatchObject({
       scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: "penstock" },
@@ -263,7 +261,7 @@ describe("the gateway on Kubernetes", () => {
 });
 
 describe("the effects on Kubernetes", () => {
-  test("have their database on their volume, or in PostgreSQL", () => {
+  test("have their database on their volume or in PostgreSQL", () => {
     const own = containerOf(manifests, "penstock-effects");
     const { effectsUrl, effectsHost, effectsPort } = configOf(own);
     expect(own.args).toEqual(["effects"]);
@@ -313,7 +311,7 @@ describe("a sink on Kubernetes", () => {
     ]);
   });
 
-  test("has a standby without a volume, and is single with one", () => {
+  test("has a standby only without a volume", () => {
     const replicas = (file: ValueFile) =>
       sinks(file).map(({ deployment }) => specOf<{ replicas: number }>(deployment).replicas);
     expect(replicas("production")).toEqual([2]);
@@ -370,7 +368,7 @@ describe("the values for the chart of NATS", () => {
     expect(versionFaults(version, true)).toEqual([]);
   });
 
-  test("configure three nodes, enough disk space, and an fsync per acknowledgement", () => {
+  test("configure three nodes and an fsync per acknowledgement", () => {
     const { cluster, jetstream, merge } = values.nats.config;
     expect(cluster).toEqual({ enabled: true, replicas: config.replicas });
     expect(bytesOf(jetstream.fileStore.pvc.size)).toBeGreaterThan(1.1 * streamBytesTotal(config));

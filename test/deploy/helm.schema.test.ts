@@ -1,4 +1,4 @@
-// The schemas of the API allow unknown fields; their TypeScript types do not.
+// The schemas of the API allow unknown fields, so their TypeScript types are checked too.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -17,16 +17,12 @@ import { type Manifest, root } from "./files-kit.ts";
 import { render, runHelm, valueFiles, valuesOption } from "./helm-kit.ts";
 
 interface Known {
-  /** Its validate() throws the errors. */
-  readonly model: new (
-    manifest: never,
-  ) => { validate(): void };
+  readonly model: new (manifest: never) => { validate(): void };
   readonly from: string;
 }
 
 const operator = "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1";
 
-/** By apiVersion and kind. */
 const known: Readonly<Record<string, Known>> = {
   "v1 PersistentVolumeClaim": { model: PersistentVolumeClaim, from: "kubernetes-models/v1" },
   "v1 Service": { model: Service, from: "kubernetes-models/v1" },
@@ -72,7 +68,7 @@ describe.each(valueFiles)("the chart with the values %s", (file) => {
     }
   });
 
-  test("renders no field that is unknown to the API, and no manifest twice", () => {
+  test("renders only known fields and no manifest twice", () => {
     const manifests = render(file);
     const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(names).size).toBe(names.length);
@@ -111,7 +107,7 @@ describe("the chart's schema rejects", () => {
     ["a target that does not exist", { sinks: { one: { target: "mysql" } } }, /target/],
     ["the name of a sink that no pod may have", { sinks: { One: { target: "parquet" } } }, /One/],
     ["an address without a scheme", { natsUrl: "nats:4222" }, /natsUrl/],
-  ])("%s, and names it", (_, values, message) => {
+  ])("%s", (_, values, message) => {
     const { status, stderr } = runHelm(["template", "penstock", "chart"], values);
     expect(status).toBe(1);
     expect(stderr).toMatch(message);

@@ -8,7 +8,6 @@ import path from "node:path";
 import { findNatsServer } from "../kit/nats-server.ts";
 import { root } from "./files-kit.ts";
 
-/** Those of distroless/cc. */
 const basePackages =
   "base-files,ca-certificates,libc6,libgcc-s1,libgomp1,libssl3,libstdc++6,media-types,netbase,tzdata";
 const buildPackages = "ca-certificates,g++,make,python3";
@@ -21,8 +20,8 @@ export class ImageKit {
   readonly #mounts: ChildProcess;
 
   constructor() {
-    // A mount namespace, so that no mount of the storage remains. In it are only cgroups of
-    // version 1 or only of version 2: Debian 12's crun rejects both together.
+    // In the mount namespace, no mount of the storage remains. Debian 12's crun rejects cgroups of
+    // both versions together.
     const hybrid = "/sys/fs/cgroup/unified";
     const script = `! mountpoint -q ${hybrid} || umount ${hybrid}; exec sleep infinity`;
     this.#mounts = spawn("unshare", ["-m", "--propagation", "private", "sh", "-c", script], {
@@ -45,13 +44,11 @@ export class ImageKit {
     return run("nsenter", this.podmanCommand(...args));
   }
 
-  /** What the container has written to both streams. */
   logs(name: string): string {
     const done = spawnSync("nsenter", this.podmanCommand("logs", name), { encoding: "utf8" });
     return done.stdout + done.stderr;
   }
 
-  /** The arguments of nsenter, for a process alongside the test. */
   podmanCommand(...args: string[]): string[] {
     return this.#inside("podman", ["--cgroup-manager", "cgroupfs", ...args]);
   }
@@ -61,7 +58,6 @@ export class ImageKit {
     return ["-t", String(this.#mounts.pid), "-m", program, ...storage, ...args];
   }
 
-  /** Builds the image from the Dockerfile and the ignore file. */
   build(): void {
     this.#baseImage("base", this.#debian("base", "extract", basePackages, []));
     const npm = path.dirname(
@@ -94,12 +90,10 @@ export class ImageKit {
     );
   }
 
-  /** Runs the image in the background; its ports are those of this host. */
   start(name: string, options: readonly string[], ...command: string[]): void {
     this.podman("run", "--detach", "--name", name, ...limits, ...options, image, ...command);
   }
 
-  /** Runs a command of the image to its end, and returns its exit code and what it wrote. */
   tryRun(options: readonly string[], ...command: string[]): { code: number; said: string } {
     try {
       const args = ["run", "--rm", ...limits, ...options, image, ...command];
@@ -135,7 +129,7 @@ export class ImageKit {
   }
 }
 
-/** Within those of this process, which podman's own exceed on some hosts; timers need systemd. */
+/** podman's own limits exceed the limits of this process on some hosts. Timers need systemd. */
 const limits = [
   ...["--network", "host", "--health-interval", "disable"],
   ...["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=1000:1000"],

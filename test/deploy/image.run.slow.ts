@@ -1,5 +1,3 @@
-// The image, built from the Dockerfile and run. `npm run test:deploy`.
-
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -60,7 +58,7 @@ function isHealthy({ name }: Started): boolean {
 
 const event = JSON.stringify({ api_key: "phc_demo", event: "sent", distinct_id: "user-1" });
 
-test("the image has at most 200 MB, no root user, a volume and the default command `up`", () => {
+test("the image has no root user and the default command `up`", () => {
   const [{ Size: size, Config: config }] = JSON.parse(kit.podman("image", "inspect", image));
   expect(size).toBeLessThanOrEqual(200 * megabyte);
   expect(config).toMatchObject({
@@ -72,7 +70,7 @@ test("the image has at most 200 MB, no root user, a volume and the default comma
   });
 });
 
-test("it stores events on a read-only root without capabilities, and answers open requests after SIGTERM", async () => {
+test("the image stores events on a read-only root without capabilities", async () => {
   const started = await start("first", volumeOf("first", uid), "up");
   const { port } = new URL(started.url);
   expect(isHealthy(started)).toBe(true);
@@ -112,7 +110,7 @@ function bytesIn(folder: string): string[] {
     .sort();
 }
 
-test("it does not start on a volume of a newer nats-server, and changes no data", async () => {
+test("the image does not start on a volume of a newer nats-server", async () => {
   const { volume, name } = await start("newer", volumeOf("newer", uid), "serve");
   kit.podman("stop", name);
   writeFileSync(path.join(volume, "jetstream/written-by-nats-server"), "99.0.0\n");
@@ -125,7 +123,7 @@ test("it does not start on a volume of a newer nats-server, and changes no data"
   expect(bytesIn(volume)).toEqual(before);
 });
 
-test("it does not start on a volume of another user, and names both users", () => {
+test("the image does not start on a volume of another user", () => {
   const { code, said } = kit.tryRun(mount(volumeOf("other", 1_000)));
   expect(code).toBe(1);
   expect(said).toContain("this user may not write to it, which belongs to uid 1000");

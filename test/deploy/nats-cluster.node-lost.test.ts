@@ -14,7 +14,7 @@ afterAll(async () => {
   for (const node of nodes) await node.remove();
 });
 
-test("a gateway with three replicas loses no event and continues if one of the three nodes is lost", async () => {
+test("a gateway with three replicas continues if one node is lost", async () => {
   const project = await gateway.project();
   const post = async (event: string) =>
     (await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "user" })).status;

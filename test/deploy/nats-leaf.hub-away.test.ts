@@ -37,13 +37,12 @@ async function gatewayAt(name: string): Promise<TestGateway> {
   return gateway;
 }
 
-test("a gateway at a leaf node stores events while the hub is down; then the hub receives each event once and in order", async () => {
+test("a gateway at a leaf node stores events while the hub is down", async () => {
   await hub.gather();
   const first = await gatewayAt("leaf-1");
   await hub.gather("leaf-1");
   const second = await gatewayAt("leaf-2");
   expect(await hub.gather("leaf-2")).toMatch(/LIVE_0 +leaf-1[\s\S]*LIVE_0 +leaf-2/);
-  // A project that is created at one leaf is in the hub's registry, and known at the other leaf.
   const project = await first.project();
   await until(
     async () => (await second.post("/batch/", { api_key: project.key, batch: [] })).status === 200,
@@ -69,7 +68,6 @@ test("a gateway at a leaf node stores events while the hub is down; then the hub
   }
   async function sendAll(part: string): Promise<void> {
     for (let request = 0; request < requestsEach; request++) {
-      // An import sends one request after another.
       await send(first, `historical ${part} ${request}`);
       await Promise.all(
         gateways.map((gateway, at) => send(gateway, `live ${part} ${request} ${at}`)),
@@ -118,7 +116,6 @@ async function acceptedAt(connection: NatsConnection): Promise<number | undefine
   return usages[0]?.accepted;
 }
 
-/** The hub's log since its restart. */
 function newestLog(): string {
   return hub.server.log().split("Starting nats-server").at(-1) ?? "";
 }

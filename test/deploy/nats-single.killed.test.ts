@@ -11,7 +11,7 @@ afterAll(async () => {
 });
 
 describe("a single nats-server with deploy/nats/single.conf", () => {
-  test("still has an event that was answered 200 after it was killed and restarted", async () => {
+  test("still has an acknowledged event after it was killed", async () => {
     const project = await gateway.project();
     const event = { api_key: project.key, event: "kept", distinct_id: "user" };
     expect((await gateway.post("/capture/", event)).status).toBe(200);

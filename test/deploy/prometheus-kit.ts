@@ -8,7 +8,6 @@ import { testProgram } from "../kit/test-program.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 export const prometheusDir = path.join(root, "deploy/prometheus");
-/** A fetch takes some seconds, and longer over a slow line. */
 export const fetchMsMax = 11 * 60_000;
 
 interface Rule {
@@ -53,20 +52,17 @@ export async function promtool(...args: string[]): Promise<Ended> {
 
 interface Series {
   readonly metric: Record<string, string>;
-  /** Seconds, and the value as text. */
   readonly value: readonly [number, string];
 }
 
 interface TestPrometheus {
-  /** The current series of an instant query. Throws the query's error. */
   query(expr: string): Promise<Series[]>;
-  /** Every rule, with the result of its last evaluation. */
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>;
 }
 
 /**
  * Starts Prometheus with the configuration and rules of deploy/, but with an interval of one
- * second, and with only this gateway and its effects as targets. Ends with the test.
+ * second. Ends with the test.
  */
 export async function startPrometheus(
   adminUrl: string,

@@ -30,7 +30,7 @@ const runbook = readFileSync(path.join(root, "deploy/runbook.md"), "utf8");
 beforeAll(async () => void (await testProgram("prometheus")), fetchMsMax);
 
 describe("the alerts", () => {
-  test("are valid according to promtool, as is the Prometheus configuration", async () => {
+  test("are valid according to promtool", async () => {
     const { code, out } = await promtool("check", "config", "prometheus.yml");
     expect(code, out).toBe(0);
     expect(out).toContain(`${alerts.length} rules found`);
@@ -46,7 +46,7 @@ describe("the alerts", () => {
   );
 
   describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-    test("fires at some time in its scenarios, and is quiet at other times", () => {
+    test("fires only at the specified times of its scenarios", () => {
       const own = scenarios
         .filter(({ name }) => name.startsWith(`${alert}: `))
         .flatMap((found) => found.promql_expr_test);
@@ -62,12 +62,12 @@ describe("the alerts", () => {
       expect(looksAt.some(({ exp_samples }) => !exp_samples.some(isNamed))).toBe(true);
     });
 
-    test("states its severity, its meaning, the first step, and where to read more", () => {
+    test("states its severity, its meaning and the first step", () => {
       expect(["page", "ticket"]).toContain(labels?.["severity"]);
       expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
       expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
       expect(annotations?.["runbook"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
-      // Alertmanager would show this annotation as a link, and a relative link would be broken.
+      // Alertmanager would show a relative link, which is broken.
       expect(annotations?.["runbook_url"]).toBeUndefined();
       const sections = runbook.split(/^#+ /m);
       const section = sections.find((text) => text.startsWith(`${alert}\n`)) ?? "";

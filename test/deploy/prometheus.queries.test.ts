@@ -15,12 +15,10 @@ import { settingsOf } from "./files-kit.ts";
 import { fetchMsMax, readRules, startPrometheus } from "./prometheus-kit.ts";
 
 const ackTimeoutMs = 300;
-/** The time that the sink's target needs for a batch. */
 const batchMs = 200;
 // This gateway has no TLS, so this series does not exist.
 const onlyWithTls = "penstock_tls_certificate_expiry_seconds";
 
-/** Grafana's variables with all values selected, over short periods. */
 function filledIn(expr: string): string {
   return expr
     .replaceAll("$__rate_interval", "5s")
@@ -35,7 +33,6 @@ function selectorsOf(expr: string): string[] {
   return found.filter((selector) => !selector.startsWith(onlyWithTls));
 }
 
-/** Sends requests of every kind, one after another, until the test ends. */
 function startLoad(gateway: TestGateway, { key }: TestProject): void {
   const event = { event: "hello", distinct_id: "u", properties: { text: "x".repeat(500) } };
   const batch = Array.from({ length: 50 }, () => event);
@@ -59,7 +56,6 @@ function startLoad(gateway: TestGateway, { key }: TestProject): void {
   });
 }
 
-/** Returns the address and port of effects on the gateway's streams. They end with the test. */
 async function startEffects(gateway: TestGateway): Promise<string> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-effects-"));
   const config = settingsOf({
@@ -89,7 +85,6 @@ async function startEffects(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${await promise}`;
 }
 
-/** Returns the address and port of a sink with a slow target, so that some batch always waits. */
 async function startSink(gateway: TestGateway): Promise<string> {
   const port = await freePort();
   const config = settingsOf({
@@ -119,11 +114,10 @@ async function startSink(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-test("a real Prometheus answers every query of the dashboard, the rules and the alerts", {
+test("a real Prometheus answers every query of dashboard, rules and alerts", {
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");
-  // These get no requests.
   const unused = {
     PENSTOCK_UPSTREAM_URL: "http://127.0.0.1:1",
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://127.0.0.1:1/v1/traces",

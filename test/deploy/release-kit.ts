@@ -10,12 +10,10 @@ interface RunningPenstock {
   readonly url: string;
   readonly adminUrl: string;
   log(): Record<string, unknown>[];
-  /** The files that the gateway has mapped; undefined without /proc. */
   mapped(): string[] | undefined;
   stop(): Promise<number | null>;
 }
 
-/** Only the PATH of this process, and free loopback ports. */
 export function gatewayEnv(nats: TestNatsServer, more: Env = {}): Env {
   return {
     PATH: process.env["PATH"] ?? "",
@@ -25,7 +23,6 @@ export function gatewayEnv(nats: TestNatsServer, more: Env = {}): Env {
   };
 }
 
-/** Runs a command of the package to its end. Throws its output if the exit code is not 0. */
 export function runCommand(command: readonly [string, ...string[]], env: Env): string {
   const [program, ...args] = command;
   const done = spawnSync(program, args, { env, cwd: tmpdir(), encoding: "utf8" });
@@ -34,10 +31,6 @@ export function runCommand(command: readonly [string, ...string[]], env: Env): s
   return done.stdout;
 }
 
-/**
- * Runs a command alongside the test, in a folder outside the project, and records its output. The
- * command ends with the test.
- */
 export function speaking(
   command: readonly [string, ...string[]],
   env: Env,
@@ -52,10 +45,6 @@ export function speaking(
   return said;
 }
 
-/**
- * Starts the gateway in a folder outside the project, and waits until it listens. It ends with the
- * test.
- */
 export async function startPenstock(
   command: readonly [string, ...string[]],
   env: Env,

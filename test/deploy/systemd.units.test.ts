@@ -3,7 +3,6 @@ import { bytesOf, envOf, readDeploy, settingsOf, streamBytesTotal } from "./file
 
 type Unit = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
-/** The values by section and name. Throws on an invalid line. */
 function unitOf(name: string): Unit {
   const unit: Record<string, Record<string, string[]>> = {};
   let section: Record<string, string[]> = {};
@@ -35,22 +34,19 @@ describe("the systemd unit", () => {
     ["penstock-effects", effects],
     ["penstock-sink@", sink],
     ["nats-server", nats],
-  ])(
-    "%s.service restarts without limit, has no privileges, and writes only to its own folder",
-    (_, unit) => {
-      expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
-      expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
-      expect(unit["Service"]).toMatchObject({
-        Restart: ["always"],
-        NoNewPrivileges: ["yes"],
-        ProtectSystem: ["strict"],
-        CapabilityBoundingSet: [""],
-      });
-      expect(unit["Service"]?.["User"]?.[0]).not.toBe("root");
-    },
-  );
+  ])("%s.service restarts without limit and has no privileges", (_, unit) => {
+    expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
+    expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
+    expect(unit["Service"]).toMatchObject({
+      Restart: ["always"],
+      NoNewPrivileges: ["yes"],
+      ProtectSystem: ["strict"],
+      CapabilityBoundingSet: [""],
+    });
+    expect(unit["Service"]?.["User"]?.[0]).not.toBe("root");
+  });
 
-  test("of the gateway runs the package with existing settings, stops before NATS, and has time to drain", () => {
+  test("of the gateway stops before NATS and has time to drain", () => {
     const service = gateway["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -61,7 +57,7 @@ describe("the systemd unit", () => {
     expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
   });
 
-  test("of the effects runs the package with the gateway's settings, and writes to its own folder", () => {
+  test("of the effects runs the package with the gateway's settings", () => {
     const service = effects["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock effects"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -71,7 +67,7 @@ describe("the systemd unit", () => {
     );
   });
 
-  test("of a sink runs the package with the gateway's NATS, and with the target from the sink's own file", () => {
+  test("of a sink runs the package with the gateway's NATS", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([
@@ -84,7 +80,7 @@ describe("the systemd unit", () => {
     expect(service["WorkingDirectory"]?.[0]).toBe(`/var/lib/${service["StateDirectory"]?.[0]}`);
   });
 
-  test("of a reader gives the reader a lower CPU priority than the gateway", () => {
+  test("of a reader sets a lower CPU priority than the gateway's", () => {
     for (const { Service = {} } of [effects, sink]) {
       expect(Number(Service["Nice"])).toBeGreaterThan(0);
       expect(Number(Service["CPUWeight"])).toBeLessThan(100);
@@ -93,7 +89,7 @@ describe("the systemd unit", () => {
       expect([Service["Nice"], Service["CPUWeight"]]).toEqual([undefined, undefined]);
   });
 
-  test("of nats-server has the variables of the NATS configuration, the token, and disk space for the streams", () => {
+  test("of nats-server has the variables of the NATS configuration", () => {
     const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
     const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
     expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());
@@ -102,7 +98,6 @@ describe("the systemd unit", () => {
     expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(
       1.1 * streamBytesTotal(config),
     );
-    // The only writable folder of the service.
     expect(natsEnv["NATS_STORE"]).toBe(`/var/lib/${nats["Service"]?.["StateDirectory"]?.[0]}`);
     expect(nats["Service"]?.["ExecStart"]).toEqual([
       "/usr/sbin/nats-server --config /etc/nats/nats.conf",

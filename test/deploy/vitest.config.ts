@@ -1,5 +1,4 @@
-// Tests that are too long for every `npm test`: the container image, built and run. Run by
-// `npm run test:deploy`.
+// Tests that are too long for every `npm test`. Run by `npm run test:deploy`.
 
 import path from "node:path";
 import { defineConfig } from "vitest/config";

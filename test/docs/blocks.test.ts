@@ -6,7 +6,6 @@ const runner = new Runner();
 beforeAll(() => runner.open(), 90_000);
 afterAll(() => runner.close(), 60_000);
 
-/** The block below a request contains its complete answer. */
 function answerBelow({ file, line }: Block): string {
   const below = blocksOf(file).find((block) => block.line > line);
   if (below?.language !== "json") throw new Error(`read ${file}: no answer below line ${line}`);
@@ -31,7 +30,6 @@ test("every marked block of the documents is run by a test", () => {
     "durable",
     "removal",
     "killed",
-    // By the tests of the npm packages.
     "vitest",
     "node-test",
   ];
@@ -106,12 +104,10 @@ describe("a documented block that does not end", () => {
     async (_, block) => {
       const run = runner.startProgram(block);
       onTestFinished(() => interrupt(run, "SIGKILL"));
-      // The program also reads events that the SDK of the blocks above sent, because it begins with
-      // the first event.
+      // The program reads from the first event, so it also reads the events of the blocks above.
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
       await send("read by a program");
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
-      // The program logs its first start with a name.
       const logged = run.said.err.split("\n").slice(0, -1);
       expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
         [],

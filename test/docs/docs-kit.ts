@@ -4,17 +4,14 @@ import path from "node:path";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 
-/** A fenced block, and the words after its opening fence. */
 export interface Block {
   readonly file: string;
-  /** The line of the opening fence, counted from 1. */
   readonly line: number;
   readonly language: string;
   readonly marks: readonly string[];
   readonly text: string;
 }
 
-/** Every Markdown file of the project, by its path from the root. */
 export function markdownFiles(): string[] {
   const flags = ["--cached", "--others", "--exclude-standard"];
   const listed = execFileSync("git", ["ls-files", ...flags, "*.md"], { cwd: root }).toString();
@@ -52,7 +49,6 @@ export function proseOf(file: string): string {
   return prose.replaceAll(/`[^`\n]*`/g, (code) => (code.includes("](") ? "" : code));
 }
 
-/** The anchors that GitHub gives the headings of a file. */
 export function anchorsOf(file: string): Set<string> {
   const anchors = new Set<string>();
   const seen = new Map<string, number>();

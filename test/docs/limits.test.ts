@@ -19,10 +19,6 @@ function valuesOf(name: string): number[] {
   );
 }
 
-/**
- * The notations that the page may use for the value: plain, in KiB or MiB, in seconds, minutes or
- * hours.
- */
 function spellings(value: number): string[] {
   const units = [
     [1, ""],

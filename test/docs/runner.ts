@@ -1,5 +1,5 @@
-// Runs blocks of the documents unchanged except for the replacements in `here`, against the gateway
-// of `npm run up`.
+// Runs blocks of the documents against the gateway of `npm run up`. Blocks are unchanged except for
+// the replacements in `here`.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -32,7 +32,6 @@ export function blocks(name: string): [string, Block][] {
   });
 }
 
-/** Ctrl-C: the whole process group receives the signal. */
 export function interrupt({ child }: Spoken, signal: NodeJS.Signals = "SIGINT"): void {
   try {
     process.kill(-child.pid!, signal);
@@ -49,13 +48,11 @@ export class Runner {
   sinkPort = "";
   #up: Spoken | undefined;
 
-  /** `exchanges`: additional texts of blocks, and their replacements. */
   constructor(exchanges: readonly Exchange[] = []) {
     this.#exchanges = exchanges;
   }
 
   async open(): Promise<void> {
-    // The published package of the consumer, in the form of the build.
     const consumer = path.join(this.programsDir, "node_modules", "@penstock", "consumer");
     mkdirSync(consumer, { recursive: true });
     const built = path.join(root, "dist/readers/consumer/consume.js");
@@ -79,7 +76,6 @@ export class Runner {
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  /** Runs a program in the project's folder, in its own process group, as a terminal does. */
   start(program: string, args: readonly string[]): Spoken {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const env = {
@@ -104,9 +100,7 @@ export class Runner {
     return { child, said, ended };
   }
 
-  /**
-   * Runs a shell block. curl fails if the answer is an error, and a failing line ends the block.
-   */
+  /** curl fails if the answer is an error, and a failing line ends the block. */
   startShell(block: Block): Spoken {
     const strict =
       'set -euo pipefail\ncurl() { command curl -sS --fail-with-body --max-time 20 "$@"; echo; }\n';

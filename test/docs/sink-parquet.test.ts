@@ -12,7 +12,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+);\n```$/gm)].map(([, sql]) =
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("the guide's Parquet sink writes events, and the guide's queries work", async () => {
+test("the guide's Parquet sink writes events for the guide's queries", async () => {
   const folder = path.join(temporaryFolder(), "warehouse");
   const sink = penstock("sink", "parquet", folder, "--sink-file-seconds", "1", ...nats);
   const { id, key: api_key } = await gateway.project();

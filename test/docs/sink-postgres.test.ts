@@ -14,7 +14,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => s
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("the guide's PostgreSQL sink writes events, and the guide's queries work", async () => {
+test("the guide's PostgreSQL sink writes events for the guide's queries", async () => {
   const sink = penstock("sink", "postgres", postgres.url, ...nats);
   const { id, key: api_key } = await gateway.project();
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
@@ -44,7 +44,6 @@ test("the guide's PostgreSQL sink writes events, and the guide's queries work", 
   expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
   expect(await shown("/metrics")).toContain('penstock_sink_events_total{outcome="written"} 1');
 
-  // Another sink, whose target is in a variable, stands by.
   const other = penstockWith({ PENSTOCK_SINK_TO: postgres.url }, "sink", "postgres", ...nats);
   await expect.poll(() => other.said.err, slow).toContain("standing by");
   sink.kill("SIGTERM");

@@ -27,7 +27,7 @@ function started(to: string, ...more: string[]) {
   return penstock("sink", "posthog", to, ...nats, ...more);
 }
 
-test("the guide's PostHog sink delivers events with uuid and time to another gateway, which stores history as history", async () => {
+test("the guide's PostHog sink delivers events with uuid and time", async () => {
   const folder = newFolder();
   const [here, there] = [await gateway.project(), await upstream.project()];
   const sink = started(upstream.url, "--state", folder, "--key", `${here.id}=${there.key}`);
@@ -61,7 +61,7 @@ test("the guide's PostHog sink delivers events with uuid and time to another gat
   expect(sink.said.err).not.toContain(there.key);
 });
 
-test("the guide's PostHog sink reads its key from the registry, and waits without rejecting events if the upstream rejects the key", async () => {
+test("the guide's PostHog sink reads its key from the registry", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const sink = started(upstream.url, "--state", folder, "--projects", project.id);

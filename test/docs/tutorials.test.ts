@@ -22,7 +22,6 @@ import { interrupt, Runner, type Spoken } from "./runner.ts";
 const postgres = await postgresForFile();
 let runner: Runner;
 
-/** A separate gateway for a tutorial, whose counts must not include other events. */
 async function opened(exchanges: ConstructorParameters<typeof Runner>[0]): Promise<void> {
   runner = new Runner(exchanges);
   const one = runner;
@@ -32,7 +31,6 @@ async function opened(exchanges: ConstructorParameters<typeof Runner>[0]): Promi
 
 const slow = { timeout: 60_000 };
 
-/** Returns the step of a tutorial. Throws unless exactly one step has the name. */
 function step(file: string, name: string): Block {
   const found = blocksOf(file).filter((block) => testName(block) === name);
   if (found.length !== 1) throw new Error(`read ${file}: ${found.length} blocks of ${name}`);
@@ -51,7 +49,6 @@ async function ran(block: Block): Promise<string> {
   return run.said.out;
 }
 
-/** Starts the block. If it still runs at the end of the test, it is killed. */
 function running(block: Block): Spoken {
   const run = runner.startShell(block);
   onTestFinished(async () => {
@@ -61,13 +58,12 @@ function running(block: Block): Spoken {
   return run;
 }
 
-/** The rows of a query as `psql` prints them: the text between the bars, without the header. */
 function rowsOf(table: string): string[][] {
   const lines = table.split("\n").slice(2);
   return lines.map((line) => line.split("|").map((cell) => cell.trim()));
 }
 
-test("the tutorial's program creates the stated number of events on each day of the week", () => {
+test("the tutorial's program creates the stated number of events each day", () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
   const folder = temporaryFolder();
   const program = path.join(folder, "shop.mjs");

@@ -1,5 +1,3 @@
-// Reports the number of frames that were sent in atomic batches, from the gateway's metrics.
-
 import type { GatewayProcess } from "./scenario.ts";
 
 export async function batchCounts({ adminUrl }: GatewayProcess): Promise<string> {

@@ -11,9 +11,6 @@ const timestamp = "2026-01-02T03:04:05.678Z";
 
 interface EventShape {
   readonly paddingBytes: number;
-  /**
-   * An event that the gateway rejects, because a field is missing that the event's name requires.
-   */
   readonly bad?: boolean;
 }
 

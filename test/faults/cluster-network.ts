@@ -1,6 +1,5 @@
 // The network between the nodes of a cluster and the gateway. Any two ends can be cut off from each
-// other. The network consists of network namespaces, which lose packets, or of TCP proxies, which
-// need no privileges.
+// other. The network consists of network namespaces, or of TCP proxies, which need no privileges.
 
 export const networkKinds = ["namespaces", "proxies"] as const;
 export type NetworkKind = (typeof networkKinds)[number];
@@ -16,29 +15,22 @@ export type Cut = "silent" | "reset" | "one-way";
 
 export interface ClusterNetwork {
   cut(from: End, to: End, how: Cut): void;
-  /** Cuts each of these ends off from all other ends. */
   isolate(ends: readonly End[], how: Cut): void;
-  /**
-   * Slows the paths between the first end and the other ends. Returns a description of the delay.
-   */
   slow(
     from: End,
     to: readonly End[],
     speed: { readonly delayMs: number; readonly bytesPerSecond: number },
   ): string;
   /**
-   * Ends all cuts. If `lost` is set, connections close and lose their data, as after a middlebox
-   * has forgotten them. Returns the number of milliseconds for which delayed bytes may still
-   * arrive.
+   * Ends all cuts. If `lost` is set, connections close and lose their data. Returns the maximum
+   * delay in milliseconds of bytes that are still in transit.
    */
   heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;
 }
 
 export interface Place {
-  /** Prefix of the command line of a process at this end. */
   readonly command: readonly string[];
-  /** The address at which the scenario's process connects to this end. No cut affects this path. */
   readonly host: string;
   readonly innerHost: string;
 }

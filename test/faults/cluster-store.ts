@@ -23,8 +23,8 @@ interface ClusterStoreOptions {
   readonly binary?: string | undefined;
   readonly syncInterval?: string | undefined;
   /**
-   * If false, does not wait until JetStream has a leader; used to start all nodes at once, as after
-   * a power cut. Default: true.
+   * If false, does not wait until JetStream has a leader, so that all nodes can start at once.
+   * Default: true.
    */
   readonly awaitLeader?: boolean | undefined;
   readonly network?: NetworkKind | undefined;
@@ -33,15 +33,12 @@ interface ClusterStoreOptions {
 }
 
 export interface ClusterStore extends Store {
-  /** Resolves when every replica of the stream is complete. Rejects after 60 s. */
   whole(stream: string): Promise<number>;
-  /** Makes the stream's leader step down, as an operator does. */
   stepDown(stream: string): Promise<void>;
-  /** Kills a node and empties its disk. `restart` starts it again. */
   loseDisk(node: TestNatsServer): Promise<void>;
   /**
-   * Stops every node and starts each node alone on its data, so that a reader of a node reads the
-   * node's own replica. Ends the cluster.
+   * Stops every node and starts each node alone on its data, so that a node answers from its own
+   * replica.
    */
   partForGood(): Promise<void>;
   readonly network?: ClusterNetwork;
@@ -49,8 +46,7 @@ export interface ClusterStore extends Store {
 
 const replicas = 3;
 /**
- * The maximum time of a start. Nodes may consider each other offline for half a minute; creating a
- * new cluster is then faster.
+ * Nodes may consider each other offline for half a minute. Creating a new cluster is then faster.
  */
 const startMsMax = 25_000;
 const leaderMsMax = 45_000;
@@ -63,7 +59,6 @@ const maxFileStoreDefault = 64 * 1_073_741_824;
 const nameOf = (node: number): string => `node-${node}`;
 
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
-  // Each node needs the ports of all nodes before it starts.
   const routePorts = [await freePort(), await freePort(), await freePort()];
   const monitorPorts = [await freePort(), await freePort(), await freePort()];
   const network = options.network && (await createClusterNetwork(options.network, routePorts));
@@ -74,9 +69,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   };
   let gatewayUrls: readonly string[];
   try {
-    // Starts the nodes one after another. Nodes that connect to each other at the same instant
-    // close each other's routes as duplicates, and a peer can then count as offline for half a
-    // minute (seen in 2.10.27).
+    // Nodes start one after another. Nodes that connect to each other at the same instant close
+    // each other's routes as duplicates (seen in 2.10.27).
     for (const node of routePorts.keys()) {
       nodes.push(
         await startNode({ node, routePorts, monitorPort: monitorPorts[node]!, network, options }),
@@ -91,9 +85,6 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     throw error;
   }
 
-  /**
-   * The stream's info from its leader, because no other node answers. Undefined if no node answers.
-   */
   async function infoOf(
     stream: string,
     among: readonly TestNatsServer[] = nodes,
@@ -101,10 +92,6 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     return await askAny(among, (manager) => manager.streams.info(stream));
   }
 
-  /**
-   * The last sequence that each node reports about itself. The leader's figures for other nodes are
-   * not always correct.
-   */
   async function endsOf(stream: string): Promise<readonly number[]> {
     const ends = nodes.map((_, node) => {
       const place = network?.placeOf(node) ?? here;
@@ -166,8 +153,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     },
     async stepDown(stream) {
       const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
-      // Queries the nodes one at a time: a second query would depose the leader that was elected
-      // after the first query.
+      // Nodes are queried one at a time, because a second query would depose the leader that was
+      // elected after the first query.
       for (const node of nodes) {
         const answer = await ask(node, (_, connection) =>
           connection.request(subject, "", { timeout: changeMsMax }),
@@ -211,8 +198,7 @@ function startNode({
       ? `nats://127.0.0.1:${port}`
       : network.routeUrl(node, other),
   );
-  // Announces an unusable address. Otherwise nodes and clients would use the announced addresses,
-  // and bypass the network and the proxies.
+  // Nodes and clients would use the announced addresses, and bypass the network and the proxies.
   const untold = network === undefined ? [] : ['  advertise: "127.0.0.1:1"'];
   return startNatsServer({
     ...(binary === undefined ? {} : { binary }),
@@ -234,16 +220,11 @@ function startNode({
   });
 }
 
-/**
- * Waits until JetStream's own leader answers, and has enough information about every node to place
- * three replicas.
- */
 async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> {
   const [first] = nodes;
   if (first === undefined) throw new Error("start a cluster: it has no nodes");
   const trial = { name: "trial", subjects: ["trial"], num_replicas: replicas };
-  // JetStream drops requests without an error before it has a leader. So only small queries are
-  // sent until one query is answered.
+  // JetStream drops requests without an error before it has a leader.
   const led = await poll(startMsMax, () => ask(first, (manager) => manager.getAccountInfo()));
   const placed =
     led &&

@@ -29,10 +29,6 @@ function hasNetwork(cluster: ClusterStore): cluster is NetworkedCluster {
   return cluster.network !== undefined;
 }
 
-/**
- * Closes the gateway's paths to all nodes except the node that leads the live stream. Returns that
- * node.
- */
 export async function besideLeader(context: ScenarioContext): Promise<TestNatsServer> {
   const { nodes, network, leaderOf } = networkOf(context);
   const leader = await leaderOf(liveStream);
@@ -43,8 +39,8 @@ export async function besideLeader(context: ScenarioContext): Promise<TestNatsSe
 }
 
 /**
- * Waits for a leader of both streams, then for acknowledged events, and notes both durations.
- * Rejects if the gateway takes too long to use an elected leader.
+ * Waits for a leader of both streams, then for acknowledged events. Rejects if the gateway takes
+ * too long to use an elected leader.
  */
 export async function recovered(
   context: ScenarioContext,
@@ -67,7 +63,6 @@ export async function recovered(
   }
 }
 
-/** Resolves when every replica of both streams is complete, so that another node may fail. */
 export async function whole(context: ScenarioContext): Promise<void> {
   const cluster = clusterOf(context);
   await Promise.all([cluster.whole(liveStream), cluster.whole(historicalStream)]);

@@ -1,7 +1,6 @@
 import { connect, type NatsConnection, tokenAuthenticator } from "@nats-io/transport-node";
 import type { Store } from "./scenario.ts";
 
-/** The caller closes the connection. */
 export async function connectReader({ readerUrl, readerToken }: Store): Promise<NatsConnection> {
   return await connect({
     servers: readerUrl.split(","),

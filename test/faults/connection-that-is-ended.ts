@@ -1,5 +1,5 @@
-// Runs in its own network namespace. Checks whether the kernel closes a connection on request. Exit
-// code 0 if it does.
+// Checks in its own network namespace whether the kernel closes a connection on request. Exit code
+// 0 if it does.
 
 import { execFileSync } from "node:child_process";
 import { type AddressInfo, connect, createServer } from "node:net";

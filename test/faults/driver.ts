@@ -7,15 +7,16 @@ import type { Events, LoadName } from "./event-kinds.ts";
 import { createSenders, type FaultRequest, type LoadShape, type Sender } from "./senders.ts";
 
 interface DriverOptions {
-  readonly url: string;
+  /** The gateways' URLs. Each sender uses one of them, in turn. */
+  readonly urls: readonly string[];
   readonly events: Events;
   readonly load: LoadName;
   readonly shape: LoadShape;
   readonly mayLoseConnections: boolean;
   readonly mayRefuse: boolean;
   /**
-   * If two 200 answers of a sender are this many milliseconds apart, they count as two runs, unless
-   * similar pauses occurred before the fault.
+   * A longer interval between 200 answers of a sender breaks a run, unless the sender had similar
+   * pauses before the fault.
    */
   readonly breakMs: number;
 }
@@ -26,8 +27,8 @@ interface DriverCounts {
   readonly unknown: number;
   readonly answers: ReadonlyMap<string, number>;
   /**
-   * The times at which requests without an answer were written to their sockets, in milliseconds
-   * since the epoch. Excludes refused connections.
+   * When requests without an answer were written to their sockets, in ms since the epoch. Excludes
+   * refused connections.
    */
   readonly lostMs: readonly number[];
 }
@@ -35,22 +36,20 @@ interface DriverCounts {
 export interface Driver {
   readonly counts: DriverCounts;
   readonly strange: readonly string[];
-  /** Resolves when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
   untilRefused(label: string): Promise<void>;
   /**
-   * Call this when the fault begins. Until the fault has ended, rejections do not break a run. The
-   * time before the fault is the control.
+   * Must be called when the fault begins. Until the fault has ended, rejections do not break a run.
    */
   faultBegun(): void;
   /**
-   * Call this when the fault has ended. From then on, a rejected request ends the current run of
-   * 200 answers.
+   * Must be called when the fault has ended. From then on, a rejected request ends the current run
+   * of 200 answers.
    */
   faultEnded(): void;
   /**
-   * The time in milliseconds from the fault's end until every steady sender gets only 200 answers
-   * for at least `settledMs`. Undefined if this does not happen within `withinMs`.
+   * The time from the fault's end until every steady sender gets only 200 answers for at least
+   * `settledMs`. undefined if this does not happen within `withinMs`.
    */
   recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
   stop(): Promise<void>;
@@ -79,7 +78,6 @@ export function startDriver(options: DriverOptions): Driver {
   const counts = { acknowledged: 0, refused: 0, unknown: 0, answers, lostMs };
   const stopping = new AbortController();
   let faultEndedMs = Number.POSITIVE_INFINITY;
-  // The time before the fault is the control: a busy machine also delays 200 answers.
   let calm = true;
   let calmGapMsMax = 0;
 
@@ -87,12 +85,13 @@ export function startDriver(options: DriverOptions): Driver {
     return Math.max(options.breakMs, calmGapFactor * calmGapMsMax);
   }
 
-  async function run(sender: Sender): Promise<void> {
+  async function run(sender: Sender, index: number): Promise<void> {
+    const url = options.urls[index % options.urls.length]!;
     if (sender.steady) rows.set(sender.name, { sinceMs: Number.POSITIVE_INFINITY, lastMs: 0 });
     const connections = new Map<string, Connection>();
     try {
       while (!stopping.signal.aborted) {
-        await converse(sender, connections);
+        await converse(sender, url, connections);
         if (sender.pauseMs > 0) await pause(sender.pauseMs);
       }
     } finally {
@@ -100,14 +99,17 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  async function converse(sender: Sender, connections: Map<string, Connection>): Promise<void> {
+  async function converse(
+    sender: Sender,
+    url: string,
+    connections: Map<string, Connection>,
+  ): Promise<void> {
     const request = sender.next();
-    const connection = connectionFor(request, connections);
+    const connection = connectionFor(request, url, connections);
     let onceUnknown = false;
     for (let tries = 0; tries <= retriesMax; tries++) {
       const sentMs = performance.now();
       const answered = new Promise<Answer>((resolve) => connection.send(request.body, resolve));
-      // The request has reached its socket, unless the connection is not open yet.
       const writtenMs = Date.now();
       const answer = await answered;
       if (isLost(answer)) lostMs.push(writtenMs);
@@ -146,7 +148,6 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  /** Records every answer that the gateway must never give. */
   function judge({ expected }: FaultRequest, answer: Answer): void {
     const { label, retryAfter } = answer;
     // On a busy machine the gateway reads the registry late. Until then, an unknown key may be a
@@ -171,6 +172,7 @@ export function startDriver(options: DriverOptions): Driver {
 
   function connectionFor(
     { gzip, events: batch, kind }: FaultRequest,
+    url: string,
     connections: Map<string, Connection>,
   ): Connection {
     const path = kind.kind === "single" ? "/capture/" : "/batch/";
@@ -178,7 +180,7 @@ export function startDriver(options: DriverOptions): Driver {
     const known = connections.get(name);
     if (known !== undefined) return known;
     const made = createConnection({
-      url: new URL(path, options.url),
+      url: new URL(path, url),
       gzip,
       timeoutMs: answerMsMax,
       batch,
@@ -193,7 +195,6 @@ export function startDriver(options: DriverOptions): Driver {
 
   const senders = createSenders(events, options.load, shape);
   const running = Promise.all(senders.map(run));
-  // stop() reports a rejection; until then `running` is not awaited.
   running.catch(() => {});
 
   function answersLike(start: string): number {

@@ -19,8 +19,8 @@ export function createEmbeddedStore(diskBytes?: number): Store & { readonly data
   const dataDir = mkdtempSync(path.join(disk?.folder ?? tmpdir(), "penstock-faults-data-"));
   const removeFolder = (): void =>
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
-  // If this process ends early, the gateway ends too. Its nats-server would end later and still
-  // write to the folder, so it is killed before the folder is removed.
+  // The gateway's nats-server would end later and still write to the folder, so it is killed before
+  // the folder is removed.
   const endWithProcess = (): void => {
     const left = readConnectionNote(dataDir);
     if (left !== undefined && isRunning(left, process)) process.kill(left.pid, "SIGKILL");

@@ -1,5 +1,5 @@
-// The load's kinds of request. The number of an event identifies its kind, its position in the
-// order and its project, so that every stored line can be compared with the sent event.
+// The load's kinds of request. The number of an event identifies its kind, position and project, so
+// that every stored line can be compared with the sent event.
 
 import { randomBytes } from "node:crypto";
 import { createLedger, type Ledger } from "../../bench/load/ledger.ts";
@@ -9,8 +9,8 @@ export type LoadName = (typeof loadNames)[number];
 
 /**
  * `single`, `batch` and `large` are live events; a large request has its own frames. `history` has
- * one project per connection, whose events are numbered in the order of sending. `bad` events must
- * never be stored. The driver does not wait for the answers to `given-up` requests.
+ * one project per connection. `bad` events must never be stored. The driver does not wait for the
+ * answers to `given-up` requests.
  */
 export const kinds = ["single", "batch", "large", "history", "bad", "given-up"] as const;
 export type Kind = (typeof kinds)[number];
@@ -18,12 +18,7 @@ export type Kind = (typeof kinds)[number];
 export interface KindOfEvent {
   readonly kind: Kind;
   readonly ledger: Ledger;
-  /** The first 24 characters of the UUID; twelve hex digits follow. */
   readonly uuidPrefix: string;
-  /**
-   * Takes `events` unused numbers of the connection's project, and returns the first. Throws if
-   * there are no more.
-   */
   take(events: number, connection: number): number;
   projectOf(number: number): string;
   readonly projects: readonly string[];
@@ -32,13 +27,11 @@ export interface KindOfEvent {
 export interface Events {
   readonly of: Readonly<Record<Kind, KindOfEvent>>;
   readonly projects: readonly string[];
-  /** The event of a UUID; undefined if another program created the UUID. */
   read(uuid: string): { readonly kind: KindOfEvent; readonly number: number } | undefined;
 }
 
 const liveProjects = ["web", "app", "server"];
 const importProjects = ["import-a", "import-b", "import-c"];
-/** Each connection has its own project, so the events of a project are sent in order. */
 export const historyConnections = importProjects.length;
 const projectsOf: Readonly<Record<Exclude<Kind, "single">, readonly string[]>> = {
   batch: liveProjects,
@@ -53,10 +46,6 @@ export function keyOf(project: string): string {
   return `phc_${project}`;
 }
 
-/**
- * The maximum number of events of one kind and project. The tally holds one byte per event, and
- * reads the whole array at the end.
- */
 const eventsOfKindMax = { short: 500_000, full: 4_000_000 };
 const manyProjects = 96;
 const eventsOfManyMax = { short: 200_000, full: 1_000_000 };

@@ -4,8 +4,8 @@ import type { Store, TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
 /**
- * Returns the store with a delay of `delayMs` in each direction. `remove` also stops the proxies.
- * Rejects if a proxy does not start; the caller then keeps the store.
+ * The delay applies in each direction. `remove` also stops the proxies. Rejects if a proxy does not
+ * start; the caller then keeps the store.
  */
 export async function farStore<S extends Store>(store: S, delayMs: number): Promise<S> {
   const proxies: TcpProxy[] = [];

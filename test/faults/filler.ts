@@ -6,7 +6,6 @@ import type { Store } from "./scenario.ts";
 const subjectPrefix = "penstock";
 const filler = "filler";
 const messageBytesMax = 4_194_304;
-/** Smaller than any frame of the load, including headers. */
 const messageBytesMin = 64;
 const publishTimeoutMs = 20_000;
 

@@ -26,12 +26,8 @@ export const littleLoad: LoadShape = {
 };
 
 interface FloodingProject {
-  /**
-   * Sends a batch of events with `textBytes` of text each. Returns "" for a 200, or the code of the
-   * rejection.
-   */
+  /** Returns "" for a 200, or the code of the rejection. Each event has `textBytes` of text. */
   send(events: number, textBytes: number, how?: "compressed"): Promise<string>;
-  /** Sends batches until the gateway refuses a batch. Returns the code of the refusal. */
   sendUntilRefused(): Promise<string>;
 }
 
@@ -54,7 +50,6 @@ export async function floodingProject(
   async function send(events: number, textBytes: number, how?: "compressed"): Promise<string> {
     const event = { event: "e", distinct_id: "u" };
     const batch = Array.from({ length: events }, () => {
-      // The text compresses to about a hundredth of its size.
       const random = how === undefined ? textBytes / 2 : Math.min(12, textBytes / 2);
       const text = randomBytes(random).toString("hex");
       return { ...event, properties: { text: text.padEnd(textBytes, "x") } };
@@ -92,7 +87,6 @@ async function filledPart(store: Store): Promise<number> {
   }
 }
 
-/** Sends batches of the project until the stream is filled to this fraction. */
 export async function fillTo(
   part: number,
   project: FloodingProject,

@@ -7,6 +7,8 @@ interface GatewayOptions {
   readonly command: "serve" | "up";
   readonly env: Readonly<Record<string, string>>;
   readonly place?: Place | undefined;
+  /** The program of another release, and its first arguments. Default: this release. */
+  readonly program?: readonly string[];
 }
 
 interface LogLine {
@@ -21,6 +23,10 @@ interface LogLine {
 const startMsMax = 30_000;
 const endMsMax = 40_000;
 const main = new URL("../../src/main.ts", import.meta.url).pathname;
+const thisRelease = [process.execPath, "--disable-warning=ExperimentalWarning", main];
+/** The messages after which the whole gateway accepts requests. The last is that of 0.1.0. */
+const listening = ["gateway listening", "all workers listen", "listening"];
+const closing = ["gateway closing connections", "closing connections"];
 
 /**
  * Resolves when the gateway accepts requests. The caller must kill the gateway, which also ends
@@ -30,33 +36,30 @@ export async function startGatewayProcess({
   command,
   env,
   place = here,
+  program = thisRelease,
 }: GatewayOptions): Promise<GatewayProcess> {
   const workers = new Map<number, number>();
   const closings: { fromMs: number; toMs: number }[] = [];
   let past = "";
-  // The ports are not 0: an assigned port cannot be reused while old connections of the listener
-  // linger.
+  // The ports are not 0, because an assigned port cannot be reused while old connections of the
+  // listener linger.
   let ports = { port: await freePort(), adminPort: await freePort() };
+  let release = program;
   let child = await start();
 
   async function start(): Promise<Child> {
-    const [program, ...args] = [
-      ...place.command,
-      process.execPath,
-      "--disable-warning=ExperimentalWarning",
-      main,
-      command,
-    ];
+    const [file, ...args] = [...place.command, ...release, command];
     const own = {
       PENSTOCK_HOST: place.host,
       PENSTOCK_ADMIN_HOST: place.host,
-      PENSTOCK_ADMIN_AUTH: "off",
+      // Only a port that is not on loopback needs it. Release 0.1.0 does not have it.
+      ...(place === here ? {} : { PENSTOCK_ADMIN_AUTH: "off" }),
       PENSTOCK_PORT: String(ports.port),
       PENSTOCK_ADMIN_PORT: String(ports.adminPort),
       ...env,
     };
     workers.clear();
-    const started = startChild({ program: program!, args, env: own });
+    const started = startChild({ program: file!, args, env: own });
     follow(started);
     ports = await started.line(portsOf, startMsMax);
     return started;
@@ -69,7 +72,7 @@ export async function startGatewayProcess({
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const { msg, time = "", worker, pid } = parsed(line);
-        if (msg === "gateway closing connections")
+        if (closing.includes(msg ?? ""))
           closings.push({ fromMs: Date.parse(time), toMs: Number.POSITIVE_INFINITY });
         if (msg === "worker accepts connections" && worker !== undefined && pid !== undefined)
           workers.set(worker, pid);
@@ -94,9 +97,10 @@ export async function startGatewayProcess({
       if (signal === "SIGTERM" && code !== 0)
         throw new Error(`end gateway: exit ${code} after SIGTERM\n${child.said()}`);
     },
-    async restart() {
-      const closing = closings.find(({ toMs }) => toMs === Number.POSITIVE_INFINITY);
-      if (closing !== undefined) closing.toMs = Date.now();
+    async restart(changed = release) {
+      const open = closings.find(({ toMs }) => toMs === Number.POSITIVE_INFINITY);
+      if (open !== undefined) open.toMs = Date.now();
+      release = changed;
       child = await start();
     },
     closings: () => closings,
@@ -104,7 +108,6 @@ export async function startGatewayProcess({
   };
 }
 
-/** The process's exit code, or the signal that ended it. */
 function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<number | string | null> {
   if (child.exitCode !== null || child.signalCode !== null)
     return Promise.resolve(child.exitCode ?? child.signalCode);
@@ -118,12 +121,9 @@ function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<numbe
   });
 }
 
-/**
- * Reads the ports from the log line of the whole gateway, not from the log lines of its workers.
- */
 function portsOf(line: string): { port: number; adminPort: number } | undefined {
   const { msg, port, adminPort } = parsed(line);
-  if (msg !== "gateway listening" && msg !== "all workers listen") return undefined;
+  if (!listening.includes(msg ?? "")) return undefined;
   return port === undefined || adminPort === undefined ? undefined : { port, adminPort };
 }
 

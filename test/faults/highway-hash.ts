@@ -28,7 +28,7 @@ interface State {
   readonly mul1: Lanes;
 }
 
-/** The hash, eight bytes in nats-server's order. `key` has 32 bytes. */
+/** Eight bytes in nats-server's order. `key` has 32 bytes. */
 export function highwayHash(key: Buffer, data: Buffer): Buffer {
   const keys = lanesOf(key);
   const state: State = {
@@ -77,10 +77,6 @@ function update({ v0, v1, mul0, mul1 }: State, packet: Lanes): void {
   }
 }
 
-/**
- * Permutes and mixes the bytes of both values. Returns the result for the even lane and the result
- * for the odd lane.
- */
 function zipped(even: bigint, odd: bigint): [bigint, bigint] {
   return [
     (((even & 0xff00_0000n) | (odd & 0xff_0000_0000n)) >> 24n) |

@@ -1,5 +1,4 @@
-// Finds resources that a gateway still holds after all clients have stopped: a failed request did
-// not release them.
+// Finds resources that a gateway still holds after all clients have stopped.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { frameMsMax } from "../../src/gateway/publish/in-flight.ts";
@@ -7,13 +6,12 @@ import type { GatewayProcess } from "./scenario.ts";
 
 const framesGauge = "penstock_frames_unacked";
 const gauges = ["penstock_inflight_bytes", "penstock_requests_inflight", framesGauge] as const;
-/** Longer than the deadline of a request whose client did not wait. */
 const requestMsMax = 25_000;
 const pollMs = 50;
 
 /**
- * Polls until all gauges are 0. Returns a description of those that never were. A frame without an
- * answer stays in flight after its requests, and counts for as long as the gateway may hold it.
+ * Polls until all gauges are 0. A frame without an answer counts for as long as the gateway may
+ * hold it.
  */
 export async function leftoversOf(gateway: GatewayProcess): Promise<string[]> {
   const startedMs = performance.now();
@@ -26,7 +24,6 @@ export async function leftoversOf(gateway: GatewayProcess): Promise<string[]> {
   }
 }
 
-/** The gauges that are not 0. */
 async function heldBy({ adminUrl }: GatewayProcess): Promise<Map<string, string | undefined>> {
   const response = await fetch(`${adminUrl}/metrics`);
   const lines = (await response.text()).split("\n");

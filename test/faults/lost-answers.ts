@@ -8,7 +8,7 @@ export interface Closing {
 
 /**
  * `writtenMs` has the time at which each request without an answer was written to its socket, on
- * the same clock as the closings. If `lostMax` is undefined, any number of requests may be lost.
+ * the clock of the closings. If `lostMax` is undefined, any number of requests may be lost.
  */
 export function lostAnswers(
   writtenMs: readonly number[],

@@ -20,10 +20,6 @@ export function within(namespace: string): readonly string[] {
   return ["ip", "netns", "exec", namespace];
 }
 
-/**
- * Runs each line as arguments of `ip`, in the given namespace or outside of any namespace. Throws
- * the message of the first command that fails.
- */
 export function ip(lines: readonly string[], namespace?: string): void {
   tell("ip", [...(namespace === undefined ? [] : ["-n", namespace]), "-batch", "-"], lines);
 }
@@ -32,10 +28,6 @@ export function tc(lines: readonly string[], namespace: string): void {
   tell("tc", ["-n", namespace, "-batch", "-"], lines);
 }
 
-/**
- * Immediately closes every connection between the namespace and an address. The connections' data
- * is lost.
- */
 export function endConnections(namespace: string, to: string): void {
   tell("ss", ["-N", namespace, "--tcp", "--all", "--kill", "dst", to]);
 }
@@ -68,7 +60,6 @@ export function removeNamespaces(namespaces: readonly string[]): void {
   }
 }
 
-/** Removes the namespaces of runs that ended without removing them. */
 export function removeStaleNamespaces(): void {
   if (!existsSync(folder)) return;
   removeNamespaces(
@@ -77,8 +68,8 @@ export function removeStaleNamespaces(): void {
 }
 
 /**
- * Returns the reason for which this process cannot create a network of namespaces, or undefined if
- * it can. Creates and removes one item of each required kind.
+ * Returns undefined if this process can create a network of namespaces. Creates and removes one
+ * item of each required kind.
  */
 export function whyNoNamespaces(): string | undefined {
   if (process.platform !== "linux") return "they are Linux's";
@@ -113,9 +104,6 @@ export function whyNoNamespaces(): string | undefined {
 
 const waitingBytesMax = 262_144;
 
-/**
- * The tc commands that slow a link for traffic from the given addresses, and for no other traffic.
- */
 export function slowLines(
   link: string,
   sources: readonly { readonly from: string; readonly bytesPerSecond: number }[],

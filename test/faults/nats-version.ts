@@ -1,4 +1,3 @@
-/** Compares the first version number in each of the two texts. */
 export function isOlder(version: string, than: string): boolean {
   const [left, right] = [numbersOf(version), numbersOf(than)];
   const differing = left.findIndex((number, place) => number !== right[place]);

@@ -17,10 +17,8 @@ import {
   within,
 } from "./namespaces.ts";
 
-/** The treatment of a forbidden packet: it is dropped, or its sender is notified. */
 type Fate = "blackhole" | "prohibit";
 
-/** An end of the network, and the addresses of its links (/30 each). */
 interface Home {
   readonly namespace: string;
   readonly inner: string;
@@ -40,10 +38,6 @@ const innerNetwork = "10.0.0.0/16";
 const blocks = 8_192;
 const addressesEach = 4;
 const rulePreference = 100;
-/**
- * The first interval of TCP retransmissions; each later interval is twice the previous one. So
- * after a silence, the next retransmission follows within the duration of the silence.
- */
 const sentAgainMs = 1_000;
 const sentAgainMsMax = 120_000;
 
@@ -76,7 +70,6 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   }
 
   const fates = new Map<string, Fate>();
-  /** The silent paths: the two ends of each path, and the start of the silence. */
   const silent = new Map<
     string,
     { readonly ends: readonly [Home, Home]; readonly sinceMs: number }
@@ -171,9 +164,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   };
 }
 
-/**
- * Adds the new rule before it removes the old rule, so that no packet passes between the two steps.
- */
+/** The new rule is added before the old rule is removed, so that no packet passes in between. */
 function changeOf(way: string, before: Fate | undefined, after: Fate | undefined): string[] {
   if (before === after) return [];
   const rule = (verb: string, fate: Fate | undefined): string[] =>

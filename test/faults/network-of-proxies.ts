@@ -1,5 +1,5 @@
-// The network of a cluster as TCP proxies. One proxy is between each two nodes, and one is between
-// the gateway and each node. A cut holds back bytes.
+// The network of a cluster as TCP proxies, between each two nodes, and between the gateway and each
+// node. A cut holds back bytes.
 
 import { type Cut, type End, here, type NetworkOfNodes } from "./cluster-network.ts";
 import type { TcpProxy } from "./scenario.ts";
@@ -12,8 +12,8 @@ interface Way {
 }
 
 /**
- * An address without a listener, at one of the first ports of loopback. Each node gets a different
- * address, because nats-server reports equal addresses as an error.
+ * An address without a listener. Each node gets a different address, because nats-server reports
+ * equal addresses as an error.
  */
 const nowhere = (to: number): string => `nats://127.0.0.1:${to + 1}`;
 

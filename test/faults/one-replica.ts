@@ -6,7 +6,6 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { highwayHash } from "./highway-hash.ts";
 
-/** `storeDir` is the store of a stopped server. */
 export function makeSingle(storeDir: string): void {
   const streams = path.join(storeDir, "jetstream", "$G", "streams");
   if (!existsSync(streams)) return;

@@ -14,7 +14,6 @@ function isTold(folder: string): boolean {
   return spawnSync("python3", [script, "probe", folder]).status === 0;
 }
 
-/** A new folder on a disk, if a disk is available; removed when this process ends. */
 export function diskFolder(): string {
   mkdirSync(cache, { recursive: true });
   const parent = [tmpdir(), cache].find(isTold) ?? tmpdir();
@@ -26,8 +25,8 @@ export function diskFolder(): string {
 }
 
 /**
- * Stops all nodes at the same moment. Each node keeps only the store that was on its disk at that
- * moment. Returns a description of the lost data.
+ * Each node keeps only the store that was on its disk at this moment. Returns a description of the
+ * lost data.
  */
 export async function cutPowerOf(nodes: readonly TestNatsServer[]): Promise<string> {
   for (const node of nodes) node.freeze();

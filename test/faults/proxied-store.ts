@@ -11,7 +11,6 @@ export interface ProxiedStore extends Store {
   readonly proxy: TcpProxy;
 }
 
-/** The caller must call remove(). */
 export async function createProxiedStore({
   binary,
   syncInterval,
@@ -20,7 +19,7 @@ export async function createProxiedStore({
     ...(binary === undefined ? {} : { binary }),
     ...(syncInterval === undefined ? {} : { syncInterval }),
     // Space for streams with the default limits. A server without a cluster announces no other
-    // addresses to its clients, so no client bypasses the proxy.
+    // addresses, so no client bypasses the proxy.
     maxFileStore: 64 * 1_073_741_824,
   });
   const proxy = await startTcpProxy(node.port);

@@ -2,7 +2,6 @@
 
 export type Random = () => number;
 
-/** Mulberry32. `seed` is a whole number; only its lowest 32 bits matter. */
 export function randomFrom(seed: number): Random {
   let state = seed;
   return () => {

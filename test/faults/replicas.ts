@@ -1,6 +1,5 @@
-// Compares every replica of every stream. Only the leader answers requests, so a follower that
-// lacks events is otherwise found only after it becomes the leader. Ends the cluster, and starts
-// each node alone on its data.
+// Compares every replica of every stream, because only the leader answers requests. Ends the
+// cluster, and starts each node alone on its data.
 
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -24,8 +23,8 @@ const againMs = 200;
 const steadyMs = 2_000;
 
 /**
- * Describes the differences between the nodes; returns an empty list if the nodes are equal. All
- * nodes must be up, and no event may still be in flight.
+ * Returns an empty list if the nodes are equal. All nodes must be up, and no event may still be in
+ * flight.
  */
 export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   const replicas = new Map<string, number>();
@@ -45,10 +44,7 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   return incomplete.length > 0 ? incomplete : await differencesBetween(urls, replicas);
 }
 
-/**
- * Compares nodes that are no longer connected. `replicas` contains the number of nodes with each
- * stream.
- */
+/** The nodes are no longer connected. `replicas` contains the number of nodes with each stream. */
 export async function differencesBetween(
   urls: readonly string[],
   replicas: ReadonlyMap<string, number>,
@@ -58,8 +54,8 @@ export async function differencesBetween(
 }
 
 /**
- * Gives every stream three replicas. The new replicas are filled later. Retries for a minute,
- * because streams may have leaders before JetStream itself has a leader.
+ * The new replicas are filled later. Retries for a minute, because streams may have leaders before
+ * JetStream itself has a leader.
  */
 export async function grow({ readerUrl }: ClusterStore): Promise<void> {
   const deadline = performance.now() + growMsMax;

@@ -36,9 +36,6 @@ interface RunOptions {
   readonly natsVersion: string;
   readonly syncInterval?: string | undefined;
   readonly recoveryMsMax: number;
-  /**
-   * A whole number. The same seed gives the same sequence in a scenario with random choices.
-   */
   readonly seed: number;
   readonly faultMs?: number;
   readonly network: NetworkKind;
@@ -52,7 +49,6 @@ export interface RunResult extends ScenarioResult {
 
 const subjectPrefix = "penstock";
 const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
-  // Short runs leave CPU time for tests that run concurrently.
   short: {
     singleConnections: 12,
     singlePauseMs: 30,
@@ -75,13 +71,12 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
   },
 };
 const warmUpEvents = { short: 300, full: 5_000 };
-/** The shortest break of 200 answers that is attributed to the fault instead of a busy machine. */
+/** A shorter break of 200 answers may be caused by a busy machine. */
 const breakMs = { short: 2_000, full: 500 };
 const settledMs = { short: 700, full: 1_500 };
 /** Recovery is observed beyond the allowed time, so that the figure of a late recovery is known. */
 const recoveryWatchMs = 20_000;
 
-/** Rejects only if the scenario itself cannot be run. */
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<RunResult> {
   const delayMs = distanceOf(scenario, options);
   const site = await createSite(scenario, { ...options, delayMs });
@@ -100,15 +95,11 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   }
 }
 
-/**
- * A separate random sequence, so that a seed's sequence in the scenario is the same at any
- * distance.
- */
+/** The distance does not change the random choices of a scenario. */
 function distanceOf(
   { topology, delayMs }: Scenario,
   { network, seed, ...options }: RunOptions,
 ): number {
-  // A gateway in its own namespace cannot reach a proxy. An embedded store is always near.
   if (topology === "embedded" || (topology === "networked" && network === "namespaces")) return 0;
   return options.delayMs ?? delayMs?.(randomFrom(seed + 1)) ?? 0;
 }
@@ -123,7 +114,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const events = createEventsOf(load, form);
   await addProjects(store, gateway, events);
   const driver = startDriver({
-    url: gateway.url,
+    urls: [gateway.url],
     events,
     load,
     shape: scenario.shape ?? loadShapes[form],
@@ -200,8 +191,8 @@ function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): bool
 const regressions: MetricName = "penstock_stream_regressions_total";
 
 /**
- * Returns whether the gateway has counted a loss, or is unready, as it is for a minute after a
- * loss. Must be called before the cluster is dismantled.
+ * The gateway has counted a loss, or is unready, as it is for a minute after a loss. Must be called
+ * before the cluster is dismantled.
  */
 async function hasToldOfLoss({ adminUrl }: GatewayProcess): Promise<boolean> {
   const { status } = await fetch(`${adminUrl}/readyz`);
@@ -210,8 +201,8 @@ async function hasToldOfLoss({ adminUrl }: GatewayProcess): Promise<boolean> {
 }
 
 /**
- * The ledger may have read an incomplete replica. If the other replicas have the data, neither the
- * gateway nor the cluster has lost it.
+ * The ledger may have read an incomplete replica. If the other replicas have the data, the cluster
+ * has not lost it.
  */
 async function secondReading(store: Store, events: Events): Promise<string> {
   const reader = createStreamReader(store, events);
@@ -262,7 +253,6 @@ function contextOf({
   };
 }
 
-/** Registers the projects as an operator does, and waits until the gateway knows all of them. */
 export async function addProjects(
   store: Store,
   gateway: GatewayProcess,

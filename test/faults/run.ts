@@ -115,10 +115,7 @@ function added(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
 }
 
-/**
- * Returns the path of a nats-server. `named` is a path, or `oldest` for the oldest supported
- * version, which is fetched.
- */
+/** `named` is a path, or `oldest` for the oldest supported version, which is fetched. */
 function binaryOf(named: string): string {
   return named === "oldest" ? oldestNatsServer() : named;
 }
@@ -302,10 +299,6 @@ async function runAll(plan: Plan): Promise<number> {
   return failures.length === 0 && isKept ? 0 : 1;
 }
 
-/**
- * Runs each scenario of the effects once per database. The scenarios create their own events in the
- * streams, so no load is sent.
- */
 async function runEffects(
   { effects, binaries, short, seed }: Plan,
   failures: string[],
@@ -334,7 +327,6 @@ async function runEffects(
   return results;
 }
 
-/** The loads for the run. By default, a random walk runs once, with the mixed load. */
 function loadsOf({ load, walk }: Plan): readonly LoadName[] {
   if (load.length > 0) return load;
   return walk === undefined ? loadsDefault : ["mixed"];

@@ -7,17 +7,9 @@ import { type Events, historyConnections, type KindOfEvent, type LoadName } from
 export interface FaultRequest {
   readonly body: Buffer;
   readonly gzip: boolean;
-  /**
-   * The kind of the request's valid events, which are numbered in ascending order starting with
-   * `first`.
-   */
   readonly kind: KindOfEvent;
   readonly first: number;
   readonly events: number;
-  /**
-   * Numbers of kind `bad` in the request. These events must never be stored, whatever the answer
-   * is.
-   */
   readonly bad?: readonly number[];
   readonly expected: "200" | "400 invalid_properties" | "401 unknown_api_key";
 }
@@ -38,8 +30,8 @@ export interface LoadShape {
   readonly singleConnections: number;
   readonly singlePauseMs: number;
   /**
-   * The additional pause of the last connection; each earlier connection pauses for less, so that
-   * the connections do not send in step. Default 0.
+   * The additional pause of the last connection. Each earlier connection pauses for less, so that
+   * the connections do not send in step. Default: 0.
    */
   readonly singlePauseSpreadMs?: number;
   readonly batchConnections: number;
@@ -47,7 +39,6 @@ export interface LoadShape {
   readonly batchEvents: number;
   readonly largePauseMs: number;
   readonly importPauseMs: number;
-  /** One of this many requests of an import is a large request. */
   readonly largeImportEvery: number;
 }
 
@@ -117,7 +108,6 @@ function largeSender(events: Events, shape: LoadShape): Sender {
   };
 }
 
-/** Sends no event twice: after an unknown outcome it continues with new numbers. */
 function historySenders(events: Events, shape: LoadShape): Sender[] {
   const kind = events.of.history;
   return Array.from({ length: historyConnections }, (_, connection) => {

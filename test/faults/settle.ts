@@ -14,10 +14,7 @@ export interface Settlement extends Omit<LedgerTotals, "strangeAnswers"> {
    * Single events that are stored although a 503 guaranteed that they are not stored. Must be 0.
    */
   readonly storedThoughRefusedForNow: number;
-  /**
-   * Events that are stored more than their attempts can explain, whatever the final answer is. Must
-   * be 0.
-   */
+  /** Events that are stored more often than their attempts can explain. Must be 0. */
   readonly duplicatedWithoutCause: number;
   /**
    * Large requests that are stored twice. Their frames have the same message ids if a client sends
@@ -34,16 +31,21 @@ interface StreamReader {
 
 interface Reading {
   readonly events: Events;
-  /** Numbers of historical events in the order in which they are stored. */
   readonly history: Map<string, number[]>;
   readonly damaged: string[];
+  readonly otherProjects: readonly string[];
 }
 
 const damagedMax = 10;
 const subjectPrefix = "penstock";
 
-export function createStreamReader(store: Store, events: Events): StreamReader {
-  const reading: Reading = { events, history: new Map(), damaged: [] };
+/** Events of `otherProjects`, which the load does not send, are ignored. */
+export function createStreamReader(
+  store: Store,
+  events: Events,
+  otherProjects: readonly string[] = [],
+): StreamReader {
+  const reading: Reading = { events, history: new Map(), damaged: [], otherProjects };
   const lastRead = new Map<string, number>();
 
   async function read(): Promise<void> {
@@ -91,6 +93,7 @@ function readLine(
   { at, subject }: { at: string; subject: string[] },
 ): void {
   const record = parsed(line);
+  if (reading.otherProjects.includes(String(record?.["project_id"]))) return;
   const known =
     typeof record?.["uuid"] === "string" ? reading.events.read(record["uuid"]) : undefined;
   if (record === undefined || known === undefined) {
@@ -156,9 +159,8 @@ function settlementOf({ events, history, damaged }: Reading): Settlement {
 }
 
 /**
- * Counts only acknowledged events. An event that was answered with a 503 `timeout` has an unknown
- * outcome. It may still be in the socket of a frozen node, and be stored after later events when
- * the node resumes.
+ * Counts only acknowledged events. An event with an unknown outcome may still be in the socket of a
+ * frozen node, and be stored after later events.
  */
 function outOfOrder(events: Events, history: ReadonlyMap<string, readonly number[]>): number {
   const { ledger } = events.of.history;

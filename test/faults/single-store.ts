@@ -1,5 +1,5 @@
-// One nats-server, by default with `sync_interval: always`. A scenario that requests a small disk
-// gets one if this process may mount a disk; otherwise the server's own limit is used.
+// One nats-server, by default with `sync_interval: always`. If this process may not mount a small
+// disk, the server's own limit is used.
 
 import { startNatsServer } from "../kit/nats-server.ts";
 import type { Store } from "./scenario.ts";
@@ -12,12 +12,8 @@ interface SingleStoreOptions {
   readonly fileStoreBytesMax?: number | undefined;
 }
 
-/**
- * Space for streams with the default limits. The file system allocates it only for written data.
- */
 const fileStoreBytesMaxDefault = 64 * 1_073_741_824;
 
-/** The caller must call remove(). */
 export async function createSingleStore(options: SingleStoreOptions = {}): Promise<Store> {
   const { binary, syncInterval, diskBytes } = options;
   const { fileStoreBytesMax = fileStoreBytesMaxDefault } = options;

@@ -5,7 +5,7 @@ import path from "node:path";
 import type { SmallDisk } from "./scenario.ts";
 
 /**
- * A disk in memory. Undefined if this process cannot mount it: it is not root, not on Linux, or in
+ * A disk in memory. undefined if this process cannot mount it: it is not root, not on Linux, or in
  * a container without the permission.
  */
 export function mountSmallDisk(
@@ -32,7 +32,6 @@ export function mountSmallDisk(
       try {
         writeFileSync(filler, Buffer.alloc(bytes));
       } catch (error) {
-        // All data that fits has been written.
         if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
       }
     },

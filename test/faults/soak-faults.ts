@@ -76,7 +76,7 @@ const faults: readonly SoakFault[] = [
 ];
 const shortRunMs = 300_000;
 
-/** Yields an infinite sequence of faults. A short run omits the long faults. */
+/** The sequence is infinite. A short run omits the long faults. */
 export function* soakFaults(durationMs: number, random: Random): Generator<SoakFault> {
   const fit = durationMs < shortRunMs ? faults.slice(0, 5) : faults;
   for (;;) yield* shuffled(fit, random);

@@ -20,7 +20,6 @@ export interface SoakSample {
   readonly acknowledged: number;
   readonly refused: number;
   readonly unknown: number;
-  /** The percentage of the last minute in which some process of the machine waited for a CPU. */
   readonly cpuPressure: number;
   readonly atMs: number;
 }
@@ -122,10 +121,6 @@ function descriptorsOf(pid: number): number {
   }
 }
 
-/**
- * The kernel's figures for the machine's own load, so that it is not attributed to the gateway. NaN
- * if the figures are not available.
- */
 function cpuPressure(): number {
   try {
     return Number(

@@ -19,7 +19,6 @@ import { type SoakSample, sampleHeading, sampleLine, sampleOf } from "./soak-sam
 interface SoakOptions {
   readonly durationMs: number;
   readonly binary: string;
-  /** Rewritten each minute, so that an aborted run leaves its data. */
   readonly json: string | undefined;
   readonly recoveryMsMax: number;
   readonly seed: number;
@@ -31,10 +30,6 @@ interface FaultNote {
   readonly recoveryMs: number | undefined;
 }
 
-/**
- * Events per second: about 1,000 single events, 2,000 in batches, 300 of history and 200 in large
- * requests.
- */
 const shape: LoadShape = {
   singleConnections: 24,
   singlePauseMs: 22,
@@ -45,10 +40,6 @@ const shape: LoadShape = {
   importPauseMs: 90,
   largeImportEvery: 200,
 };
-/**
- * The maximum number of events per second of one kind and project, which is above the rates of the
- * load.
- */
 const eventsPerSecondMax = 1_500;
 const streamBytesMax = 24 * 1_073_741_824;
 const sampleEveryMs = 60_000;
@@ -57,10 +48,8 @@ const faultsMin = 8;
 const quietAtEndMs = 20_000;
 const recoveryWatchMs = 20_000;
 const settledMs = 1_500;
-/** Longer than the pauses of the senders. */
 const breakMs = 500;
 
-/** Returns the exit code: 1 if a promise was broken. */
 export async function soak({
   durationMs,
   binary,
@@ -83,9 +72,9 @@ export async function soak({
   try {
     const events = createEvents(Math.ceil((durationMs / 1_000 + 60) * eventsPerSecondMax));
     await addProjects(store, gateway, events);
-    const url = gateway.url;
+    const { url } = gateway;
     const driver = startDriver({
-      url,
+      urls: [url],
       events,
       load: "mixed",
       shape,
@@ -113,7 +102,7 @@ export async function soak({
     const random = randomFrom(seed);
     for (const fault of soakFaults(durationMs, random)) {
       const everyMs = Math.min(faultEveryMsMax, durationMs / faultsMin);
-      // The pauses vary, because regular faults would always coincide with other periodic work.
+      // Regular faults would always coincide with other periodic work, so the pauses vary.
       await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(
         () => {},
       );

@@ -64,8 +64,8 @@ async function createStoreAt(options: SiteOptions, means: SiteMeans): Promise<St
 }
 
 /**
- * Retries, because another process may take a port before the node uses it, and because nodes of
- * 2.10.27 may consider each other offline from the start.
+ * Another process may take a port before the node uses it, and nodes of 2.10.27 may consider each
+ * other offline from the start.
  */
 async function createStore(options: SiteOptions, means: SiteMeans): Promise<Store> {
   for (let tries = 1; ; tries++) {

@@ -5,8 +5,8 @@ import { createServer, type Server, Socket } from "node:net";
 import type { TcpProxy } from "./scenario.ts";
 
 /**
- * The maximum of bytes that a direction holds. Then the proxy stops reading, and the sender's
- * buffers fill as on a slow line.
+ * If a direction holds more bytes, the proxy stops reading, and the sender's buffers fill as on a
+ * slow line.
  */
 const heldBytesMax = 1_048_576;
 const pieceBytesMax = 16_384;
@@ -15,7 +15,6 @@ type Direction = "toServer" | "toClient";
 
 interface Network {
   isCut: boolean;
-  /** The directions in which no data passes: to the server, and from the server. */
   stalls: Readonly<Record<Direction, boolean>>;
   dropsReplies: boolean;
   delayMs: number;
@@ -32,10 +31,6 @@ interface Pipe {
 }
 
 interface TcpProxyOptions {
-  /**
-   * True for bytes of the protocol between servers. The proxy never drops its messages. Default:
-   * false.
-   */
   readonly isRoute?: boolean;
 }
 
@@ -67,8 +62,7 @@ export async function startTcpProxy(
     const pipes: Pipe[] = [];
     let isOver = false;
 
-    // While the network is silent, neither end detects that a connection is opened, or that the
-    // other end has closed it.
+    // While the network is silent, no end detects that a connection is opened or closed.
     function update(): void {
       const isSilent = network.stalls.toServer || network.stalls.toClient;
       if (isOver && !isSilent) {
@@ -198,16 +192,11 @@ function createPipe(from: Socket, to: Socket, { network, direction, filter }: Pi
   return { update: pump, close: () => clearTimeout(timer) };
 }
 
-/**
- * Forwards or drops complete protocol messages of nats-server. Drops a message if replies are being
- * dropped at its first byte.
- */
 function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
   let line = "";
   let payloadBytes = 0;
   let isDropped = false;
 
-  /** The part of the chunk that belongs to the current message and begins at `start`. */
   function partLength(chunk: Buffer, start: number): number {
     if (payloadBytes > 0) {
       const length = Math.min(payloadBytes, chunk.length - start);

@@ -9,14 +9,13 @@ import type { Random } from "./random.ts";
 
 export interface Step {
   readonly title: string;
-  /** Undoes the step. Undefined if healing the network undoes the step. */
+  /** Undoes the step. undefined if healing the network undoes the step. */
   readonly end?: () => Promise<void> | void;
 }
 
 interface Walker {
   readonly cluster: NetworkedCluster;
   readonly random: Random;
-  /** Nodes that are neither killed nor frozen. */
   readonly running: Set<TestNatsServer>;
 }
 
@@ -133,7 +132,6 @@ const steppedDown: StepKind = async ({ cluster, random }) => {
   return { title: `${stream} ${done ? "steps down" : "has no leader to step down"}` };
 };
 
-/** Each entry has the same probability. A kind that is listed twice is twice as likely. */
 export const stepKinds: readonly StepKind[] = [
   pairCut,
   nodeIsolated,

@@ -56,7 +56,6 @@ const oracles = [
   ...["fault_oracle", "found_members_oracle", "stored_lines_oracle", "lexer"],
 ];
 
-/** The engines, best first. `watched` makes the compiler record the coverage of an input. */
 const engines = [
   {
     name: "libfuzzer",
@@ -81,9 +80,6 @@ const engines = [
 
 export const engineNames = engines.map(({ name }) => name);
 
-/**
- * Returns `wanted` or the best engine, with its compiler. Throws a SetupError if none is available.
- */
 export function findEngine(wanted) {
   for (const engine of engines) {
     if (wanted !== undefined && engine.name !== wanted) continue;
@@ -111,7 +107,6 @@ const coreFlags = (engine) => [...own, ...coreDefines, ...engine.watched];
 const objectOf = (engine, name) => join(folderOf(engine), `${name}.o`);
 const folderOf = (engine) => join(cacheDir, "fuzz", engine.name);
 
-/** Builds the program. Throws a SetupError with the compiler's output if that fails. */
 export function buildTarget(engine, announce) {
   const program = join(folderOf(engine), "fuzz");
   const version = execFileSync(engine.compiler, ["--version"], { encoding: "utf8" });
@@ -150,10 +145,6 @@ export function buildTarget(engine, announce) {
   return program;
 }
 
-/**
- * Builds the target from a core with a bug. Replaces `from`, which occurs once in the file, with
- * `to`.
- */
 export function buildWithBug(engine, folder, [file, from, to]) {
   const copy = join(folder, "core");
   cpSync(coreDir, copy, { recursive: true, filter: (path) => !path.endsWith("build") });
@@ -181,7 +172,6 @@ function compile(compiler, args) {
   if (done.status !== 0) throw new SetupError(`${done.stderr ?? ""}${compiler} failed: see above`);
 }
 
-/** Writes each line of the corpus, a JSON string, as a file for libFuzzer. */
 export function unpackCorpus(lines, folder) {
   mkdirSync(folder, { recursive: true });
   for (const name of readdirSync(folder)) rmSync(join(folder, name));

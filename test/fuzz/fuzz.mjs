@@ -81,7 +81,6 @@ function corpusLines() {
     .filter((line) => line !== "");
 }
 
-/** Returns a body as a JSON string of printable ASCII, one character per byte. */
 function lineOf(body) {
   const hexOf = (character) => `\\u00${character.charCodeAt(0).toString(16)}`;
   return JSON.stringify(body.toString("latin1")).replace(/[\x7f-\xff]/g, hexOf);
@@ -96,7 +95,6 @@ function keep(files) {
   return 0;
 }
 
-/** Runs a program, passes its output to `onText`, and returns the exit code. */
 function run(program, args, onText, input) {
   return new Promise((done) => {
     const child = spawn(program, args, {
@@ -120,7 +118,6 @@ function figure(said, name) {
   return Number(new RegExp(`stat::${name}:\\s+(\\d+)`).exec(said)?.[1] ?? 0);
 }
 
-/** Returns the part of a stack trace with positions in the project's files. */
 function findIn(said) {
   const isTelling = (line) =>
     /^fuzz: |ERROR: |runtime error: |^\s+#\d+ .*\/(fuzz|addon)\/\w+\.(cc|h)(:\d+)*$/.test(line);
@@ -145,7 +142,6 @@ function replayFiles(program, files, onText) {
   );
 }
 
-/** Replays mutations until the time is up. */
 async function replay(program, { seconds, seed, folder = findsDir }, onText) {
   const script = join(root, "test", "fuzz", "bodies.ts");
   const args = ["--disable-warning=ExperimentalWarning", script, String(seconds), String(seed)];
@@ -212,7 +208,6 @@ async function fuzz(options) {
   return 0;
 }
 
-/** Builds each bug into a separate program, which the fuzzing must crash. */
 async function findPlanted(options) {
   const engine = findEngine(options.engine);
   buildTarget(engine, say);

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 
-/** The corpus: one JSON string per line, one character per byte. */
 export function readCorpus(): Buffer[] {
   const text = readFileSync(new URL("corpus.jsonl", import.meta.url), "utf8");
   return text
@@ -23,7 +22,6 @@ function readDictionary(): Buffer[] {
     });
 }
 
-/** Whole numbers below a limit; the sequence is the same for the same seed (xorshift). */
 function createRandom(seed: number): (count: number) => number {
   let state = (Math.imul(seed, 0x9e3779b1) ^ 0x5bd1e995) >>> 0 || 1;
   return (count) => {
@@ -36,10 +34,7 @@ function createRandom(seed: number): (count: number) => number {
 
 const jsonBytes = Buffer.from('{}[]",:\\tfnu0123456789-.eE \t\n\r');
 
-/**
- * An infinite sequence of bodies. Each is a body of the corpus with one to four changes. The same
- * seed gives the same bodies.
- */
+/** Each body is a body of the corpus with one to four changes. The sequence is infinite. */
 export function* mutations(corpus: readonly Buffer[], seed: number): Generator<Buffer, never> {
   const random = createRandom(seed);
   const dictionary = readDictionary();

@@ -3,7 +3,6 @@
 // replacement of the text.
 
 export const plantedBugs = [
-  // The order of envelope, array and items.
   ["event_walk.cc", "if (walk.at(cursor) == ']') return cursor + 1;", ""],
   ["event_walk.cc", "if (c != ',') return nullptr;", ""],
   ["event_walk.cc", "batch.item_count = batch.row_count = 0;", ""],
@@ -11,7 +10,6 @@ export const plantedBugs = [
   ["event_walk.cc", "item.key(kEventKeyPlaces), number", "item.key(kEventKeyPlaces), number + 1"],
   ["event_walk.cc", "if (name == kBatchType) batch =", "if (false) batch ="],
   ["event_walk.cc", "if (key.escaped) root_item.note_escaped_key();", ""],
-  // Skipping, escapes, windows.
   ["json_walk.cc", "code < 0xD800 || code > 0xDFFF", "code < 0xD800 || code > 0xDFFE"],
   ["json_walk.cc", "partner >= 0xDC00 && partner", "partner >= 0xD800 && partner"],
   ["json_walk.cc", "if (code == 0) flags |= kItemReplacedCharacter;", ""],
@@ -37,7 +35,6 @@ export const plantedBugs = [
     "depth_ != 0 && depth_ % 64 == 0 ? spilled_[depth_ / 64 - 1] : bits_ >> 1",
     "bits_ >> 1",
   ],
-  // The core around the walk.
   [
     "event_scan.cc",
     "std::memchr(text + start, '\\\\', length - start)",
@@ -61,7 +58,6 @@ export const plantedBugs = [
     "state.rows_delivered = batch.row_count;",
   ],
   ["event_scan.cc", "state.rows_delivered = 0;", ""],
-  // The index, window after window.
   ["token_index.cc", "text_[end()[-1]] == opener + 2", "opener != 0"],
   ["token_index.cc", "entries[i] += from;", "entries[i] += 0;"],
   ["token_index.cc", "at += text[at] == '\\\\' ? 1 : 0", ""],
@@ -81,7 +77,6 @@ export const plantedBugs = [
     "batch.resume = walk.at(cursor) == ',' ? cursor[1] : 0;",
     "batch.resume = cursor[1];",
   ],
-  // Items and keys.
   ["item_reader.cc", "!is_nothing(type) && type != kEmptyString", "!is_nothing(type)"],
   ["item_reader.cc", "    walk.note_name(key.name, key.length);\n", ""],
   ["json_walk.cc", "if (in_object) names_.close();", ""],
@@ -103,13 +98,11 @@ export const plantedBugs = [
   ["array_keys.h", "length == first_.end - first_.start &&", ""],
   ["ascii_text.cc", "c > 0x7F || written == room", "c > 0x7F"],
   ["ascii_text.cc", "case 'f': return '\\f';", ""],
-  // The search for the first invalid byte.
   ["json_fault.cc", "if (c < 0x20) return false;", "if (c < 0x1F) return false;"],
   ["json_fault.cc", "if (lead == 0xED && second > 0x9F) return 0;", ""],
   ["json_fault.cc", "if (!take('0') && !digits()) return false;", "if (!digits()) return false;"],
   ["json_fault.cc", "if (!take('+')) take('-');", "take('+'), take('-');"],
   ["json_fault.cc", "if (is_object.top() && !in.key_and_colon()) return in.at;", ""],
-  // The plain form.
   ["normalise.cc", "code == 0 || is_surrogate(code)", "is_surrogate(code)"],
   ["normalise.cc", "left >= 12 && at.in[6]", "at.in[6]"],
   ["normalise.cc", "((quotes - ones) & ~quotes) |", ""],
@@ -123,13 +116,11 @@ export const plantedBugs = [
   ["normalise.cc", "if (!names_.add(member)) kill", "if (false) kill"],
   ["name_set.cc", "place = (place + 1) & mask_", "place = place + 1"],
   ["name_set.cc", "std::memset(seen_.data(), 0, places * sizeof(uint32_t));", ""],
-  // The repair of a rejected text.
   ["text_repair.cc", "lead == 0xED ? 0x9F", "lead == 0xED ? 0xBF"],
   ["text_repair.cc", "lead > 0xF4", "lead > 0xF5"],
   ["text_repair.cc", "case Kind::kSurrogatePair: return kJoinedBytes;", ""],
   ["text_repair.cc", "case Kind::kNonFinite: return kNullBytes;", ""],
   ["text_repair.cc", "run + 1 < left && text[run + 1] < 0x80", "false"],
-  // Stored records, line by line.
   ["stored_lines.cc", "start != at_ || end < start || end > end_", "start != at_"],
   ["stored_lines.cc", "length > 0 && std::memcmp(part.at, text, length) == 0", "length > 0"],
   ["stored_lines.cc", "if (bits > 0x7F) return 0;", ""],

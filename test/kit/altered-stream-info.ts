@@ -2,8 +2,8 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 
 /**
- * The members that `altered` returns replace the members of the server's answer. If `altered`
- * returns undefined, and for all other requests, the server's answer is unchanged.
+ * Replaces members of the server's stream info by the members that `altered` returns. If `altered`
+ * returns undefined, the stream info is unchanged.
  */
 export function alteredStreamInfo(
   connection: NatsConnection,

@@ -1,7 +1,7 @@
 import { type Browser, chromium } from "playwright-core";
 
-// Chromium does not start as root with a sandbox. Most other flags turn off requests to the
-// vendor's servers.
+// Flags of Chromium. Its sandbox is off, because it does not start as root with a sandbox. Most
+// other flags turn off requests to the vendor's servers.
 const flags = [
   "--headless",
   "--no-sandbox",

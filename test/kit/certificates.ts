@@ -1,5 +1,5 @@
-// An authority created for one test, and certificates that the authority signs. Both are PEM files
-// in a folder that is removed with the test process.
+// A certificate authority for one test, and certificates that it signs. All are PEM files in a
+// folder that is removed when the test process ends.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,16 +15,13 @@ export interface PemPair {
 
 interface CertificateOptions {
   /**
-   * The common name, and the name of the files. A second certificate of the same name overwrites
-   * the first, as in a renewal. Default "server".
+   * The common name and the file name. If two certificates have the same name, the second
+   * overwrites the first, as in a renewal. Default: "server".
    */
   readonly name?: string;
-  /** DNS names; default "localhost". */
   readonly dns?: readonly string[];
-  /** Addresses; default 127.0.0.1 and ::1. */
   readonly addresses?: readonly string[];
   readonly notBefore?: Date;
-  /** The end of the certificate's validity; may be in the past. Default: one day from now. */
   readonly notAfter?: Date;
 }
 

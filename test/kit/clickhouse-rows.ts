@@ -1,4 +1,4 @@
-/** Returns the rows, with 64-bit numbers as strings. Rejects with the server's message. */
+/** Returns the rows of a query. 64-bit numbers are strings. Rejects with the server's message. */
 export async function askedClickHouse(
   url: string,
   sql: string,

@@ -1,6 +1,5 @@
-// A real ClickHouse server on a loopback port with its own data folder. Tests may kill, freeze and
-// restart the server, which keeps its port and data. The server and its folder are removed when the
-// test process ends.
+// A real ClickHouse server on a loopback port with its own data folder. If it is restarted, it
+// keeps its port and its data. The server and its folder are removed when the test process ends.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -24,23 +23,19 @@ export interface TestClickHouseOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * If false, repeated rows remain, so that tests can count them. Default: ClickHouse merges them.
+   * If false, ClickHouse does not merge repeated rows, so that tests can count them. Default: true.
    */
   readonly merges?: boolean;
 }
 
 export interface TestClickHouse {
-  /** URL with user and password; unchanged by a restart. */
   readonly url: string;
   readonly tlsUrl: string;
   readonly user: string;
   readonly password: string;
   readonly pid: number;
-  /** SIGKILL; waits until the server has ended. */
   kill(): Promise<void>;
-  /** Kills the server if it runs, and starts it on the same data. */
   restart(changed?: TestClickHouseOptions): Promise<void>;
-  /** SIGSTOP: connections stay open, and the server does not answer. */
   freeze(): void;
   thaw(): void;
   remove(): Promise<void>;
@@ -52,8 +47,8 @@ const password = "pass-word-of-tests";
 const startMsMax = 30_000;
 
 /**
- * Fetches ClickHouse if necessary. Returns undefined, and reports this on standard error, if this
- * host cannot run ClickHouse.
+ * Downloads ClickHouse if necessary. If this host cannot run ClickHouse, returns undefined and
+ * prints the reason to standard error.
  */
 export async function findClickHouse(): Promise<TestProgram | undefined> {
   const found = await findTestProgram("clickhouse");
@@ -62,7 +57,6 @@ export async function findClickHouse(): Promise<TestProgram | undefined> {
   return undefined;
 }
 
-/** The caller must call remove(). */
 export async function startClickHouse(
   program: TestProgram,
   options: TestClickHouseOptions = {},

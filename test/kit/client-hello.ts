@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { connect } from "node:tls";
 
-/** Returns the ClientHello of Node's TLS client. */
 export async function clientHello(): Promise<Buffer> {
   const listener = createServer().listen(0, "127.0.0.1");
   await once(listener, "listening");

@@ -3,7 +3,6 @@ import type { CommandContext } from "../../src/commands/context.ts";
 
 interface CommandWorld {
   readonly context: CommandContext;
-  /** The output of the command so far; `all` is both streams in the order of writing. */
   readonly said: { out: string; err: string; all: string };
   readonly stop: AbortController;
 }

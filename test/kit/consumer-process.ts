@@ -1,6 +1,6 @@
-// A consumer as a separate process, which tests kill: `node test/kit/consumer-process.ts <NATS url>
-// <durable> <file>`. Appends the uuid of each event to the file, then acknowledges the frame.
-// Prints "read" for each frame.
+// A consumer in a separate process, so that tests can kill it: `node test/kit/consumer-process.ts
+// <NATS url> <durable> <file>`. It appends the uuid of each event to the file and then acknowledges
+// the frame. It prints "read" for each frame.
 
 import { appendFileSync } from "node:fs";
 import { consume } from "../../src/readers/consumer/consume.ts";

@@ -9,10 +9,6 @@ export function costOf(events: number, bytes: number, expansion = 0): RequestCos
   return { events, bytes, expansion };
 }
 
-/**
- * Returns the reason for which the meter rejects the request; undefined if the meter has charged
- * the cost.
- */
 export function refusalOf(
   meter: Pick<ProjectMeter, "take">,
   cost: RequestCost,
@@ -21,12 +17,10 @@ export function refusalOf(
   return "waitMs" in taken ? taken : undefined;
 }
 
-/** The time to wait, or 0 if the meter has charged the cost. */
 export function waitMsOf(meter: Pick<ProjectMeter, "take">, cost: RequestCost): number {
   return refusalOf(meter, cost)?.waitMs ?? 0;
 }
 
-/** Throws if the meter rejects the request. */
 export function takenOf(meter: Pick<ProjectMeter, "take">, cost: RequestCost): Taken {
   const taken = meter.take(cost);
   if ("waitMs" in taken) throw new Error(`take cost: refused for ${taken.what}`);

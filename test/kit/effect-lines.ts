@@ -7,7 +7,6 @@ export const eventUuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";
 export const receivedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5, 700);
 export const timeMs = receivedAtMs - 22;
 
-/** A record with the gateway's field order. Undefined fields are omitted. */
 export function recordOf(fields: Readonly<Record<string, unknown>> = {}): string {
   return JSON.stringify({
     uuid: eventUuid,
@@ -40,13 +39,11 @@ export function frameOf(text: string | Uint8Array, wanted: Partial<StoredFrame> 
   };
 }
 
-/** The content of a StoredLine, as an object that stays valid. */
 interface ReadLine extends Omit<StoredLine, "frame" | "line" | "effect" | "stamp" | "place"> {
   readonly effect: EventEffect;
 }
 
 interface ReadFrame {
-  /** By the index of the line in the frame. */
   readonly lines: ReadonlyMap<number, ReadLine>;
   readonly unreadable: ReadonlyMap<number, Rejection & { readonly projectId: string }>;
 }
@@ -90,7 +87,6 @@ export function readLine(text: string, wanted: Partial<StoredFrame> = {}): ReadL
   return line;
 }
 
-/** An effect of an event that has only the given parts. */
 export function effectOf(wanted: Partial<EventEffect> = {}): EventEffect {
   return {
     projectId: "p",

@@ -1,5 +1,5 @@
-// Databases of the effects: a SQLite file in a new folder, or a database on a PostgreSQL server
-// that is started for the test.
+// Creates databases for the effects: a SQLite file in a new folder, or a database on a PostgreSQL
+// server that is started for the test.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,11 +15,9 @@ export interface EffectsDatabases {
   readonly kind: DatabaseKind;
   readonly postgres: TestPostgres | undefined;
   newDatabase(): Promise<StorePlace>;
-  /** Copies the database, which must not be open. Returns the argument for `restore`. */
   copy(place: StorePlace): Promise<string>;
-  /** Restores the copy. With PostgreSQL this affects all databases of the server. */
+  /** Restores a copy of the database. With PostgreSQL, all databases of the server are restored. */
   restore(place: StorePlace, copy: string): Promise<void>;
-  /** Takes the writer's lock from its holder, as a lost connection or a lost file does. */
   breakLock(place: StorePlace): Promise<void>;
   remove(): Promise<void>;
 }
@@ -33,7 +31,6 @@ export async function startDatabases(
     : new PostgresDatabases(await startPostgres(options));
 }
 
-/** The caller must close it. */
 export async function openedStore(place: StorePlace): Promise<EffectsStore> {
   const store = await storeAt(place);
   await store.open();
@@ -58,7 +55,7 @@ class SqliteFiles implements EffectsDatabases {
   }
 
   async restore(place: StorePlace, copy: string): Promise<void> {
-    // SQLite would replay a change log of another file into the restored file.
+    // The log files are removed. Otherwise, SQLite would apply them to the restored file.
     for (const suffix of ["-wal", "-shm"]) rmSync(`${fileOf(place)}${suffix}`, { force: true });
     cpSync(copy, fileOf(place));
   }
@@ -123,9 +120,6 @@ function fileOf(place: StorePlace): string {
   throw new Error("a file of SQLite was expected");
 }
 
-/**
- * Returns the URL of the database for a separate process, in the format of PENSTOCK_EFFECTS_URL.
- */
 export function urlOf(place: StorePlace): string {
   return place.kind === "sqlite" ? `sqlite:${place.file}` : place.url;
 }

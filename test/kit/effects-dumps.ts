@@ -15,10 +15,6 @@ export async function dumpOf(reader: EffectsReader): Promise<string[]> {
   return lines;
 }
 
-/**
- * Returns the first lines that are in only one of the dumps. The number is limited so that a
- * difference is readable.
- */
 export function apart(one: readonly string[], other: readonly string[]): string[] {
   const [ours, theirs] = [new Set(one), new Set(other)];
   const more = one.filter((line) => !theirs.has(line)).map((line) => `- ${line}`);
@@ -27,7 +23,6 @@ export function apart(one: readonly string[], other: readonly string[]): string[
   return [...sizes, ...more.slice(0, 5), ...less.slice(0, 5)];
 }
 
-/** The name and last sequence of each stream with messages that the database has not applied. */
 async function notApplied(
   reader: EffectsReader,
   connection: NatsConnection,
@@ -41,7 +36,6 @@ async function notApplied(
   return [...ends];
 }
 
-/** Waits until the database has applied all messages of the streams. */
 export async function untilApplied(
   reader: EffectsReader,
   connection: NatsConnection,
@@ -55,7 +49,6 @@ export async function untilApplied(
       if (left.length === 0) return;
       found = JSON.stringify(left);
     } catch (error) {
-      // The connection or the server is being restarted.
       found = (error as Error).message;
     }
     await delay(pollMs);
@@ -65,7 +58,6 @@ export async function untilApplied(
 
 type WriterSettings = Omit<EffectsWriterOptions, "prefix" | "log" | "store">;
 
-/** Applies the streams to this empty store in one uninterrupted run. */
 export async function undisturbedDump(
   store: EffectsStore,
   settings: WriterSettings,

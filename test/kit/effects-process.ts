@@ -1,7 +1,7 @@
-// An effects writer as a separate process, which tests kill and freeze: `node
+// An effects writer in a separate process, so that tests can kill and freeze it: `node
 // test/kit/effects-process.ts <NATS url> <PENSTOCK_EFFECTS_URL> <events of a batch> [<bytes of
-// changed rows>]`. Prints a line at the begin and end of each commit, for each warning, and with
-// the reason for its end.
+// changed rows>]`. It prints a line when a commit begins or ends, for each warning, and for the
+// reason of its end.
 
 import { connect } from "@nats-io/transport-node";
 import { storeAt, storePlace } from "../../src/readers/effects/store/open.ts";

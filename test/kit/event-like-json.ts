@@ -1,5 +1,5 @@
-// Random JSON texts that resemble events and batches, with reserved keys at every level,
-// duplicated, escaped, or of the wrong type.
+// Creates random JSON texts that look like events and batches. Reserved keys are at every level,
+// and may be duplicated, escaped, or of the wrong type.
 
 import fc from "fast-check";
 
@@ -141,7 +141,6 @@ export const eventLikeJson: fc.Arbitrary<string> = fc
   .tuple(whiteSpace, root, whiteSpace)
   .map(([before, text, after]) => before + text + after);
 
-/** Bytes near a valid JSON text: some bytes are overwritten, inserted or removed. */
 export const mutatedJson: fc.Arbitrary<Buffer> = fc
   .tuple(
     eventLikeJson,

@@ -1,8 +1,8 @@
 import type { NatsLink } from "../../src/platform/nats/link.ts";
 
 /**
- * A link that sends only messages for which `pass` returns true. The message is in the memory from
- * which the link sends it.
+ * Returns a link that sends a message only if `pass` returns true. `pass` gets the same buffer that
+ * the link sends, not a copy.
  */
 export function filtered(link: NatsLink, pass: (message: Buffer) => boolean): NatsLink {
   return {

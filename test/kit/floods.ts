@@ -4,20 +4,13 @@ import { Client } from "undici";
 import { expect } from "vitest";
 
 export interface Sent {
-  /** 0 if the connection ended without an answer. */
+  /** The status of the response. It is 0 if the connection ended without a response. */
   readonly status: number;
   readonly code: string;
-  /**
-   * `uploadMs` is the time from opening the connection until the kernel has the last byte.
-   * `answerMs` is the time from then to the answer.
-   */
   readonly uploadMs: number;
   readonly answerMs: number;
 }
 
-/**
- * Sends a POST on a new connection. Writes the body in pieces as fast as the kernel accepts them.
- */
 export function send(
   port: number,
   body: Uint8Array,
@@ -58,7 +51,6 @@ export function send(
   });
 }
 
-/** Waits until the gateway accepts requests with the key. */
 export async function untilKeyIsKnown(port: number, key: string): Promise<void> {
   const empty = Buffer.from(`{"api_key":"${key}","batch":[]}`);
   await expect.poll(async () => (await send(port, empty)).status, { timeout: 30_000 }).toBe(200);
@@ -93,7 +85,6 @@ interface SmallRequests {
 }
 
 export function startSmallRequests(url: string, key: string): SmallRequests {
-  // A new connection, because the gateway may close a connection that was idle for a long time.
   const client = new Client(url);
   let stopped = false;
   const took: number[] = [];
@@ -129,15 +120,11 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
 
 let noteIsPrinted = false;
 
-/**
- * The process's current memory in bytes. Without /proc, returns 0, which passes every limit, and
- * prints a note.
- */
+/** Returns the resident memory. Without /proc, prints a note and returns 0, so all limits pass. */
 export function residentBytes(pid: number): number {
   return fieldOf(pid, "VmRSS");
 }
 
-/** The peak memory of the process in bytes; 0 without /proc, as above. */
 export function peakBytes(pid: number): number {
   return fieldOf(pid, "VmHWM");
 }

@@ -1,5 +1,3 @@
-// A server for all tests of a file, stopped after the last of them.
-
 import { afterAll } from "vitest";
 import {
   findClickHouse,
@@ -32,8 +30,8 @@ export async function postgresForFile(options: TestPostgresOptions = {}): Promis
 }
 
 /**
- * Returns a list of one server for `describe.each`. The list is empty if this host cannot run
- * ClickHouse, which is reported.
+ * Returns a list for `describe.each`. It contains one server, or is empty if this host cannot run
+ * ClickHouse.
  */
 export async function clickHousesForFile(
   options: TestClickHouseOptions = {},

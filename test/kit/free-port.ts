@@ -1,22 +1,20 @@
-// Ports for the servers of tests. A port is chosen before its server listens, and is free for a
-// moment while the server restarts, so other tests must not choose it meanwhile.
+// Chooses ports for the servers of tests. A port is reserved, because another test could choose the
+// same port before the server listens.
 
 import { randomInt } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { tryListen } from "../../src/platform/base/http-port.ts";
 
-/** Below the ports that an embedded nats-server chooses. */
 const portMin = 10_000;
 const portMax = 15_000;
 const triesMax = 500;
-/** Maximum number of reservations of this process. If there are more, the oldest ends. */
 const reservedMax = 256;
 const reservations: Socket[] = [];
 
 /**
- * Returns a free TCP port, and reserves it against the tests of all processes. A UDP socket on the
- * same number is the reservation: the kernel ends it with this process.
+ * Returns a free port that no other test process will choose. It is reserved by a UDP socket with
+ * the same number, which the kernel closes when this process ends.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {
@@ -36,7 +34,6 @@ export async function freePort(): Promise<number> {
   throw new Error(`choose a port: none of ${triesMax} between ${portMin} and ${portMax} is free`);
 }
 
-/** Undefined if another process has reserved the port. */
 async function reserved(port: number): Promise<Socket | undefined> {
   const socket = createSocket("udp4").unref();
   try {

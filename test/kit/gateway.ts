@@ -1,4 +1,4 @@
-// The real gateway, in this process, on random ports, with a nats-server of the kit.
+// The real gateway in this process, on random ports, with a nats-server of the test kit.
 
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,7 +9,7 @@ import type { ProjectQuota } from "../../src/gateway/projects/project.ts";
 import { addProject, setQuota } from "../../src/gateway/projects/registry/commands.ts";
 import type { Lane } from "../../src/platform/base/lane.ts";
 import { createLog } from "../../src/platform/base/log.ts";
-import { ownAuthorization } from "../../src/platform/base/port-access.ts";
+import { ownSignature } from "../../src/platform/base/port-access.ts";
 import type { Config } from "../../src/platform/settings/config.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
@@ -36,19 +36,14 @@ export interface TestGateway {
   readonly port: number;
   readonly nats: TestNatsServer;
   readonly config: Config;
-  /** A new project with a new key, known to the gateway. */
   project(): Promise<TestProject>;
-  /** Creates this number of projects concurrently, which is much faster than one after another. */
   projects(count: number): Promise<TestProject[]>;
-  /** Sets the project's quota; the gateway applies it within a second. */
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
   events(project: TestProject, lane?: Lane): Promise<StoredEvent[]>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   metrics(): Promise<string>;
-  /** Closes only the gateway. */
   close(): Promise<void>;
-  /** Stops everything: gateway, client, nats-server. */
   stop(): Promise<void>;
 }
 
@@ -60,9 +55,7 @@ export interface Answer {
 
 export interface TestGatewayOptions {
   readonly nats?: TestNatsServerOptions;
-  /** A running server to use; `stop` leaves it running. */
   readonly server?: TestNatsServer;
-  /** PENSTOCK_* variables. */
   readonly env?: Record<string, string>;
 }
 
@@ -93,8 +86,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
       for (const { id, key } of added)
         await addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 });
     });
-    // Not checked with requests, which would be counted and be among the client warnings. A scrape
-    // costs milliseconds of CPU, so the first one waits until the gateway has read the registry.
+    // The delay is long enough for the gateway to read the registry. Polling from the start would
+    // waste CPU, and its requests would be counted.
     await delay(2 * registryPollMs);
     await until(async () => (await known()) >= knownBefore + count);
     const { key } = added.at(-1)!;
@@ -108,10 +101,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     );
   }
 
-  /**
-   * Runs the action with a new connection, because an older connection may still be reconnecting
-   * after a restart of the server.
-   */
+  /** Each call opens a connection, because an older one may still be reconnecting. */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });
     try {
@@ -158,7 +148,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   async function metrics(): Promise<string> {
-    return (await fetch(`${adminUrl}/metrics`, { headers: ownAuthorization(config) })).text();
+    const target = new URL(`${adminUrl}/metrics`);
+    return (await fetch(target, { headers: ownSignature(config)(target) })).text();
   }
 
   return {
@@ -232,7 +223,6 @@ function storedFrame(message: JsMsg): StoredFrame {
   };
 }
 
-/** Polls until the condition holds; throws after the deadline. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   timeoutMs = 30_000,

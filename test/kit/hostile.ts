@@ -13,7 +13,6 @@ export interface Target {
   readonly said: { readonly err: string };
   readonly port: number;
   readonly pid: number;
-  /** Memory of the gateway's process before the first hostile byte. */
   readonly residentBytes: number;
 }
 
@@ -33,7 +32,7 @@ export function event(distinctId: string, more: object = {}): string {
   return JSON.stringify({ api_key: key, event: "e", distinct_id: distinctId, ...more });
 }
 
-/** A request as bytes, with a `Content-Length` unless `headers` state the length of the body. */
+/** Returns a request. `Content-Length` is added unless `headers` determine the body's length. */
 export function request(
   body: string | Uint8Array,
   headers: readonly string[] = [`Content-Length: ${Buffer.byteLength(body)}`],
@@ -45,23 +44,18 @@ export function request(
 
 export interface Heard {
   readonly text: string;
-  /** The statuses of the answers, in order; a 100 does not count as an answer. */
   readonly statuses: number[];
   readonly ended: boolean;
 }
 
 export interface RawOptions {
-  /**
-   * The number of answers to wait for; one by default. The wait also ends when the connection ends.
-   */
+  /** Number of responses to wait for. Default: 1. The wait also ends when the connection ends. */
   readonly answers?: number;
-  /** Closes the client's side after the last byte. */
   readonly fin?: boolean;
 }
 
 const waitMsMax = 20_000;
 
-/** Writes the pieces and reads the answers. Each piece has its own segment if TCP allows it. */
 export function raw(
   port: number,
   pieces: readonly Uint8Array[],
@@ -105,7 +99,6 @@ export function raw(
       for (const piece of pieces) {
         if (socket.destroyed) return;
         await new Promise((written) => socket.write(piece, written));
-        // A turn of the loop lets the gateway read the piece separately.
         if (pieces.length > 1) await new Promise((turn) => setImmediate(turn));
       }
       if (fin) socket.end();
@@ -127,7 +120,6 @@ export function statusesIn(text: string): number[] {
   }
 }
 
-/** The distinct ids of all stored events; an event that is stored twice is listed twice. */
 export async function stored({ nats }: Target): Promise<string[]> {
   const frames = await withClient(nats, (connection) =>
     readFrames(connection, "penstock.live.*.shop"),
@@ -136,8 +128,8 @@ export async function stored({ nats }: Target): Promise<string[]> {
 }
 
 /**
- * Checks the state after any client behaviour: the process runs, a request is answered 200, nothing
- * is in flight, and memory is nearly as before.
+ * Checks that a client has not harmed the gateway: the process runs, a request is answered with a
+ * 200, no bytes are in flight, and the memory is nearly as before.
  */
 export async function expectUnharmed({
   gateway,

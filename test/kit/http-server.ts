@@ -1,5 +1,5 @@
-// The real uWebSockets.js server with an intake that records bodies and answers immediately, later,
-// or never.
+// The real uWebSockets.js server with a test intake. The intake records bodies, and answers
+// immediately, later or never.
 
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
@@ -47,7 +47,7 @@ export interface TestServer {
   readonly finished: string[];
   readonly aborted: string[];
   readonly logged: object[];
-  /** Handles a body in place of the intake. By default it answers `oneStored` immediately. */
+  /** Answers a body. By default, it answers immediately with `oneStored`. */
   answer: (exchange: Exchange, body: Buffer) => Promise<void> | void;
   refusal: ErrorCode | undefined;
 }
@@ -59,14 +59,13 @@ export interface TestServerConfig {
   readonly requestTimeoutMs?: number;
   readonly recordIp?: boolean;
   readonly host?: string;
-  /** If set, the server has the connection addon, with these connection ids. */
   readonly connectionId?: ConnectionId | undefined;
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  /** Default: the inflater of the addon. If `undefined`, node:zlib inflates all bodies. */
+  /** Default: the inflater of the addon. If it is undefined, node:zlib decompresses all bodies. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
@@ -76,10 +75,7 @@ export interface TestServerConfig {
 
 const open: { server: TestServer; sockets: Socket[] }[] = [];
 
-/**
- * Starts a server for one test and closes it after the test. All bytes in flight must be released
- * before the close.
- */
+/** Starts a server, which is closed after the test. Bytes in flight must be released before. */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
   const admission = new Admission(config.inflightBytesMax ?? inflightBytesMax);
   const taken: Taken[] = [];
@@ -163,7 +159,7 @@ export async function until(condition: () => boolean, what: string): Promise<voi
   }
 }
 
-/** Resolves when a drain has stopped listening, in the second turn of the event loop. */
+/** Waits until a draining server no longer listens. This takes two turns of the event loop. */
 export async function untilItListensNoMore(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
 }
@@ -177,16 +173,12 @@ export interface Reply {
 export interface Wire {
   readonly socket: Socket;
   write(bytes: string | Uint8Array): void;
-  /** The next reply; reads as many bytes as its Content-Length states (none after a HEAD). */
   reply(headOnly?: boolean): Promise<Reply>;
   ended(): Promise<void>;
   closed(): boolean;
 }
 
-/**
- * Opens a new connection, from the address `from` if given. Writes are sent immediately, each in
- * its own segment.
- */
+/** Opens a connection. Each write is sent immediately in its own segment. `from` is local. */
 export async function connectTo(
   server: TestServer,
   host = "127.0.0.1",

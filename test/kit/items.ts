@@ -1,4 +1,4 @@
-// The real scanner, rules and record writer without a gateway, so that the test controls time and
+// The real scanner, rules and record writer without a gateway. The test controls the times and
 // clocks.
 
 import { randomFillSync } from "node:crypto";
@@ -19,10 +19,8 @@ export const receivedAt = new Date(receivedAtMs).toISOString();
 export type StoredRecord = Record<string, unknown>;
 
 interface Taken {
-  /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
-  /** For each line, the upper bound of its bytes that was computed before the line was written. */
   readonly measured: readonly number[];
   readonly warnings: readonly string[];
   readonly details: readonly string[];
@@ -30,6 +28,8 @@ interface Taken {
   readonly dropped: number;
   /** Number of events that the rules do not store. */
   readonly filtered: number;
+  /** Numbers of events that a schema has checked, by mode and result. */
+  readonly schemaResults: Readonly<Record<string, number>>;
 }
 
 export interface Circumstances {
@@ -55,7 +55,6 @@ const items = new ItemTaker({
   },
 });
 
-/** Processes a body: an event, or an envelope. */
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const {
     historical = false,
@@ -91,6 +90,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
+    quarantine: () => {},
     frames: {
       sinkFor(lineBytes) {
         if (sink.length > room)
@@ -106,12 +106,20 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (sink.length > room)
     throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
+  const schemaResults: Record<string, number> = {};
+  const metrics = {
+    ...{ events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    schemaResults(mode: string, result: string, count: number) {
+      schemaResults[`${mode} ${result}`] = count;
+    },
+  };
+  tally.countReported(lane, metrics, true);
   return {
     ...{ lines, measured },
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
     details: tally.warnings.map(({ detail }) => detail),
     errors: tally.errors.map(({ code }) => code),
-    ...{ dropped: tally.dropped, filtered: tally.filtered },
+    ...{ dropped: tally.dropped, filtered: tally.filtered, schemaResults },
   };
 }

@@ -1,10 +1,10 @@
-// Writes texts as lz-string's compressToBase64 does, and inputs that no compressor would write.
+// Writes texts like lz-string's compressToBase64, and texts that no compressor would write.
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /**
- * Codes and characters, lowest bit first, packed six to a character. Codes get longer as the number
- * of phrases grows.
+ * Writes codes and characters. The lowest bit is first, and each output character has six bits. A
+ * code needs more bits when there are more phrases.
  */
 export class LzWriter {
   #text = "";
@@ -88,8 +88,8 @@ function encode(text: string): string {
 }
 
 /**
- * Some thousand characters that expand to about this many spaces, followed by the ASCII text
- * `text`.
+ * Returns some thousand characters. They expand to about `length` spaces, followed by the ASCII
+ * text `text`.
  */
 export function lzBomb(length: number, text = ""): string {
   const writer = new LzWriter();
@@ -101,8 +101,8 @@ export function lzBomb(length: number, text = ""): string {
     phrases += phrases === 3 ? 1 : 2;
   };
   for (const letter of text) {
-    // A repeated character is a phrase. Any phrase has the same effect in a bomb, so the character
-    // is omitted.
+    // A character that occurred before would have to be written as a phrase. It is omitted, because
+    // the result would be the same for a bomb.
     if (!seen.has(letter.charCodeAt(0))) literal(letter.charCodeAt(0));
   }
   literal(0x20);

@@ -1,4 +1,4 @@
-// nats-servers with the files in deploy/nats, in which only the listen addresses are changed.
+// Starts nats-servers with the files in deploy/nats. Only the listen addresses are changed.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -15,10 +15,10 @@ const token = "layout-token";
 
 interface LayoutNode {
   readonly file: "single.conf" | "cluster.conf" | "hub.conf" | "leaf.conf";
-  /** Variables for the file, in addition to NATS_TOKEN, NATS_STORE and NATS_STORE_BYTES_MAX. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * Replaces a port of the file that other nodes must know. Default: any free port.
+   * Maps a port in the file to the port that is used. It is needed if other nodes must know the
+   * port. By default, a free port is used.
    */
   readonly ports?: Readonly<Record<number, number>>;
   readonly binary?: string | undefined;
@@ -34,7 +34,6 @@ function onLoopback(text: string, ports: Readonly<Record<number, number>>): stri
   );
 }
 
-/** The caller must call remove(). */
 export async function startNode({
   file,
   env = {},
@@ -49,10 +48,6 @@ export async function startNode({
   });
 }
 
-/**
- * Returns whether the server makes an fsync before each acknowledgement, according to its
- * monitoring port.
- */
 export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   const [, address = ""] = /Starting http monitor on (\S+)/.exec(server.log()) ?? [];
   const answer = (await (await fetch(`http://${address}/varz`)).json()) as {
@@ -61,7 +56,6 @@ export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   return answer.jetstream.config.sync_always === true;
 }
 
-/** `binaries` has the nats-server of each node that does not use the newest one. */
 export async function startCluster(
   binaries: readonly (string | undefined)[] = [],
 ): Promise<TestNatsServer[]> {
@@ -83,8 +77,8 @@ interface Hub {
   readonly server: TestNatsServer;
   gather(...leaves: string[]): Promise<string>;
   /**
-   * Makes the hub contact the leaves immediately, by removing its sources and adding them again.
-   * The hub itself retries an absent leaf only 40 s after a restart.
+   * Removes the sources of the hub and adds them again. Without this, a hub tries an absent leaf
+   * node again only 40 s after a restart.
    */
   askAgain(...leaves: string[]): Promise<void>;
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;

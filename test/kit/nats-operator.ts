@@ -25,15 +25,15 @@ const limits = {
 };
 
 /**
- * The trust configuration of a server, and the credentials of an accepted user. Each call creates
- * different keys.
+ * Returns the trust configuration of a server, and the credentials of a user that it accepts. Each
+ * call creates new keys.
  */
 export async function operatorMode(): Promise<{ config: string; creds: Uint8Array }> {
   const [operator, account, system] = [createOperator(), createAccount(), createAccount()];
   const user = createUser();
   const signed = { signer: operator };
   const accountJwt = await encodeAccount("events", account, { limits }, signed);
-  // JetStream does not start without a system account.
+  // A system account is needed, because JetStream does not start without one.
   const systemJwt = await encodeAccount("system", system, {}, signed);
   const accounts = [
     `${account.getPublicKey()}: ${accountJwt}`,

@@ -1,5 +1,5 @@
-// A real nats-server on a random port with its own store. Tests may kill, freeze and restart the
-// server, which keeps its port, store and settings.
+// A real nats-server on a random port with its own store. If it is restarted, it keeps its port,
+// its store and its settings.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
@@ -21,69 +21,52 @@ import { freePort } from "./free-port.ts";
 
 export interface TestNatsServerOptions {
   /**
-   * `always` (the default) makes an fsync before each PubAck. Other values are durations such as
-   * "2m".
+   * With `always` (the default), the server calls fsync before each PubAck. Other values are
+   * durations such as "2m".
    */
   syncInterval?: string;
   token?: string;
-  /** Largest message in bytes, headers included. Default 8 MiB. */
   maxPayload?: number;
-  /** Maximum total size of JetStream's files in bytes. Default 1 GiB. */
   maxFileStore?: number;
   jetstream?: boolean;
   extraConfig?: string;
   /**
-   * JetStream's data folder. The caller deletes it, and may fill it before the start. Default: a
-   * new folder, removed by `remove`.
+   * The store folder. The caller must delete it, and may add files before the start. By default, a
+   * new folder is used, which `remove` deletes.
    */
   storeDir?: string;
   binary?: string;
   /**
-   * A complete configuration instead of the kit's; the settings above do not affect it. Its client
-   * address must be `listen: "127.0.0.1:$PORT"`.
+   * A complete configuration that replaces the kit's configuration. The settings above do not
+   * affect it. Its client address must be `listen: "127.0.0.1:$PORT"`.
    */
   config?: string;
-  /** Environment variables for the configuration, in addition to NATS_STORE, which the kit sets. */
   env?: Readonly<Record<string, string>>;
-  /**
-   * The location of a server outside this host's network. The server listens on all addresses
-   * there.
-   */
+  /** Runs the server in another network. The server then listens on all addresses. */
   place?: NatsServerPlace;
 }
 
 interface NatsServerPlace {
-  /** Prefix of the server's command line; must exec the server, as `ip netns exec` does. */
   readonly command: readonly string[];
   readonly host: string;
 }
 
 export interface TestNatsServer {
-  /** `nats://127.0.0.1:port`, or a URL with the address of its location; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
-  /** The pid of the current server process; changes with a restart. */
   readonly pid: number;
   readonly storeDir: string;
   readonly token: string | undefined;
-  /** Sends SIGKILL, and waits until the server has ended. */
   kill(): Promise<void>;
-  /** Sends SIGTERM, and waits until the server has ended. */
   stop(): Promise<void>;
-  /** Sends SIGSTOP: connections stay open, and the server does not answer. */
+  /** Sends SIGSTOP. Connections stay open, but the server does not respond. */
   freeze(): void;
   thaw(): void;
-  /**
-   * Kills the server if it runs, and starts it again on the same port and store, with changed
-   * settings if given.
-   */
   restart(changed?: TestNatsServerOptions): Promise<void>;
-  /** Kills the server if it runs, and deletes its folder. */
   remove(): Promise<void>;
   log(): string;
 }
 
-/** Where nats-server has the streams of the account without a name, in its store. */
 const streamsFolder = "jetstream/$G/streams";
 const startMsMax = 20_000;
 const goneMsMax = 10_000;
@@ -91,8 +74,8 @@ const goneMsMax = 10_000;
 const found = new Map<string, string>();
 
 /**
- * Returns the nats-server for the tests: the configured program, the program on PATH, or the newest
- * fetched program. Throws if no program is version 2.10 or newer.
+ * Returns the configured nats-server, the nats-server on PATH, or the newest downloaded
+ * nats-server. Throws if none has version 2.10 or newer.
  */
 export function findNatsServer(): string {
   const { PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER, PATH } = process.env;
@@ -106,8 +89,8 @@ export function findNatsServer(): string {
 }
 
 /**
- * Returns a nats-server of the oldest supported line, 2.10; fetches it if necessary. Throws if it
- * is not available.
+ * Returns a nats-server of the oldest supported version, 2.10. Downloads it if necessary. Throws if
+ * this fails.
  */
 export function oldestNatsServer(): string {
   const file = found.get("oldest") ?? fetchOldest();
@@ -152,18 +135,14 @@ function hasPlainStreams({ config, extraConfig, jetstream }: TestNatsServerOptio
 }
 
 /**
- * After it has answered the deletion of the last stream, nats-server removes the folder of the
- * streams if it is empty. A stream that is added at that moment fails with "error creating store".
- * So the folder always has something in it.
+ * Adds a folder to the folder of the streams. Without it, nats-server would remove the folder of
+ * the streams together with the last stream. If a stream were added at that moment, this would fail
+ * with "error creating store".
  */
 function keepStreamsFolder(storeDir: string): void {
   mkdirSync(path.join(storeDir, streamsFolder, "never-empty"), { recursive: true });
 }
 
-/**
- * Waits for the ports file of this process. Throws with the log if the process ends or times out
- * before it writes the file.
- */
 async function portOf(child: ChildProcess, folder: string, readLog: () => string): Promise<number> {
   const portsFile = path.join(folder, `nats-server_${child.pid}.ports`);
   const deadline = performance.now() + startMsMax;
@@ -181,8 +160,8 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
 }
 
 /**
- * Waits until SIGSTOP has reached every thread of the process, because a running thread can still
- * answer. Does not wait without /proc.
+ * Waits until SIGSTOP has stopped all threads, because a running thread can still respond. Does not
+ * wait without /proc.
  */
 export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
@@ -193,8 +172,9 @@ export function untilStopped(pid: number | undefined): void {
 }
 
 /**
- * Waits until the files of deleted streams are removed. nats-server removes them after its answer,
- * and messages may reappear in a new stream of the same name before that. Rejects after 10 s.
+ * Waits until the files of deleted streams are removed. nats-server removes them after its
+ * response. Before that, their messages may reappear in a new stream with the same name. Rejects
+ * after 10 s.
  */
 export async function untilStreamsGone(
   { storeDir }: Pick<TestNatsServer, "storeDir">,
@@ -217,7 +197,11 @@ function exited(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => child.once("exit", () => resolve()));
 }
 
-/** Starts a nats-server with JetStream. The caller must call remove(). */
+/** On Linux, the kernel kills the server when the test process is killed. */
+const killedWithTests = existsSync("/usr/bin/setpriv")
+  ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"]
+  : [];
+
 export async function startNatsServer(
   options: TestNatsServerOptions = {},
 ): Promise<TestNatsServer> {
@@ -231,10 +215,10 @@ export async function startNatsServer(
   async function start(current: TestNatsServerOptions): Promise<void> {
     if (hasPlainStreams(current)) keepStreamsFolder(storeDirOf(folder, current));
     writeFileSync(configFile, configText(port, folder, current));
-    // Uses standard error instead of --log, because nats-server prints configuration errors there
-    // before it opens a log file.
+    // The log includes standard error, to which nats-server prints configuration errors.
     const log = openSync(logFile, "a");
     const command = [
+      ...killedWithTests,
       ...(current.place?.command ?? []),
       current.binary ?? findNatsServer(),
       "--config",
@@ -255,20 +239,19 @@ export async function startNatsServer(
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child === undefined) return;
     child.kill(signal);
-    // SIGKILL ends a frozen server without resuming it. A resumed server would answer earlier
-    // requests.
+    // SIGKILL ends a frozen server without resuming it. If the server were resumed, it would answer
+    // earlier requests.
     if (signal !== "SIGKILL") child.kill("SIGCONT");
     await exited(child);
   }
 
-  // Removes the servers and their folders if the process ends early.
   const endWithProcess = (): void => {
     child?.kill("SIGKILL");
     try {
-      // The server may write for a short time after the signal.
+      // The removal is retried, because the server may still write for a short time.
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     } catch {
-      // Stops the other servers even if a folder cannot be removed.
+      // The error is ignored, so that the other servers are stopped too.
     }
   };
   process.once("exit", endWithProcess);

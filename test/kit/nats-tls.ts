@@ -6,10 +6,6 @@ import type { PemPair, TestAuthority } from "./certificates.ts";
 import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 import { recordingLog } from "./publisher-rig.ts";
 
-/**
- * The `tls` block of a server that presents the certificate `own` and accepts only clients with a
- * certificate of the authority.
- */
 export function mutualTls(authority: TestAuthority, own: PemPair): string {
   const files = { cert_file: own.certFile, key_file: own.keyFile, ca_file: authority.caFile };
   const lines = Object.entries(files).map(([name, file]) => `${name}: ${JSON.stringify(file)}`);
@@ -34,7 +30,6 @@ interface Attempt {
   readonly link: Promise<NatsLink>;
 }
 
-/** Starts to create a link that may never connect. */
 export function tryToConnect(access: NatsAccess): Attempt {
   const abort = new AbortController();
   const log: string[] = [];
@@ -47,7 +42,7 @@ export function tryToConnect(access: NatsAccess): Attempt {
   return { log, link };
 }
 
-/** Returns the error that ends the attempt. Fails if the attempt connects or keeps waiting. */
+/** Returns the refusal of an attempt. Fails if the attempt succeeds or is retried. */
 export async function refusalOf({ log, link }: Attempt): Promise<NatsRefusedError> {
   const error = await link.then(
     () => new Error("it is connected"),

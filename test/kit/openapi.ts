@@ -37,7 +37,7 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
   /**
-   * The request has two Host headers. A proxy may read the second header, and so forward a
+   * True if the request has two Host headers. A proxy may use the second header, and then forward a
    * different request.
    */
   readonly isFramedBadly?: boolean;
@@ -58,13 +58,10 @@ class ApiFile {
   readonly #ajv = new Ajv2020({ strict: false, validateFormats: false });
   readonly #checks = new Map<string, ValidateFunction>();
 
-  /**
-   * `closed` names the schemas to which, according to the document, fields may be added later. In
-   * the tests, these schemas may have only the documented fields.
-   */
+  /** `closed` lists the schemas whose objects must not have undocumented fields in the tests. */
   constructor(file: string, closed: readonly string[]) {
     this.file = file;
-    // An alias is the same object as its anchor.
+    // In the parsed file, an alias is the same object as its anchor.
     this.api = parse(readFileSync(file, "utf8"), { maxAliasCount: -1 }) as OpenApi;
     const held = structuredClone(this.api);
     for (const name of closed) {
@@ -75,7 +72,6 @@ class ApiFile {
   }
 
   faultsOf(schema: object, value: unknown): unknown {
-    // References in the file are to the file itself.
     const check = this.#checkOf(JSON.stringify(schema).replaceAll('"#/', '"api#/'));
     return check(value) ? [] : check.errors;
   }
@@ -130,10 +126,7 @@ export function isA(name: string, value: unknown): boolean {
   return gatewayApi.isA(name, value);
 }
 
-/**
- * Returns the path in the document that matches a request's path. Literal paths precede templates,
- * and `/{other}` is last.
- */
+/** Literal paths are checked before templates, and `/{other}` is checked last. */
 function templateOf({ api }: ApiFile, path: string): string {
   const [plain = ""] = path.split("?", 1);
   if (Object.hasOwn(api.paths, plain)) return plain;
@@ -159,7 +152,7 @@ export function operationAt(template: string, method: string): Operation | undef
   return gatewayApi.operationAt(template, method);
 }
 
-/** Sends the request. For an answer that does not end, returns the first part. */
+/** Sends a request. If the response never ends, returns its first part. */
 export function ask(
   url: string,
   { method = "GET", headers, body = "", isFramedBadly = false }: Asked,
@@ -196,7 +189,6 @@ export class Observed {
     this.#of = of;
   }
 
-  /** Throws if the document does not describe the answer. */
   note(path: string, method: string, { status, headers, text }: Answered): void {
     const file = this.#of;
     const template = templateOf(file, path);
@@ -215,7 +207,6 @@ export class Observed {
     this.#seen.set(operation.responses, seen.add(String(status)));
   }
 
-  /** Returns the described answers that have not occurred. */
   missing(): string[] {
     const all = Object.keys(this.#of.api.paths).flatMap((template) =>
       methods.map((method) => ({ template, method })),

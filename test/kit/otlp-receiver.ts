@@ -1,5 +1,3 @@
-// A receiver of OTLP over HTTP, which decodes the protobuf of traces and metrics.
-
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
@@ -14,11 +12,11 @@ interface SpanName {
 interface ReceivedSpan extends SpanName {
   readonly parentSpanId: string;
   readonly name: string;
-  /** 2 is a server, 4 a producer. */
+  /** The OTLP number of the kind: 2 is a server, 4 is a producer. */
   readonly kind: number;
   readonly attributes: Attributes;
   readonly links: readonly SpanName[];
-  /** 2 is an error. */
+  /** The OTLP number of the status: 2 is an error. */
   readonly status: number;
   readonly resource: Attributes;
 }
@@ -29,7 +27,6 @@ interface ReceivedMetric {
   readonly resource: Attributes;
   readonly points: readonly {
     readonly attributes: Attributes;
-    /** Of a histogram: the number of values. */
     readonly value: number;
     readonly bounds: readonly number[];
     readonly counts: readonly number[];
@@ -40,9 +37,8 @@ export interface OtlpReceiver {
   readonly url: string;
   readonly spans: ReceivedSpan[];
   readonly metrics: ReceivedMetric[];
-  /** The headers of the requests. */
   readonly headers: Readonly<Record<string, unknown>>[];
-  /** Answers a request in place of the receiver, which then stores nothing of it. */
+  /** Answers a request instead of the receiver. The receiver then does not store the request. */
   answer: ((response: ServerResponse) => void) | undefined;
   close(): void;
 }
@@ -74,7 +70,6 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   return receiver;
 }
 
-/** The fields of a message, by number: bytes, or 64 bits of a number. */
 class Fields {
   readonly #fields = new Map<number, (Buffer | bigint)[]>();
 

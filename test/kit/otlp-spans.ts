@@ -23,7 +23,6 @@ export interface TestSpans {
   readonly spans: readonly TestSpan[];
 }
 
-/** ExportTraceServiceRequest in protobuf. */
 export function otlpProtobuf(groups: readonly TestSpans[]): Buffer {
   return Buffer.concat(
     groups.map(({ resource = {}, scopeVersion = "", spans }) =>

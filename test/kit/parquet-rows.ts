@@ -15,10 +15,6 @@ async function connected() {
   return await instance.connect();
 }
 
-/**
- * Returns the rows of a query. The tables `events`, `rejected` and `incidents` contain all files of
- * the folder.
- */
 export async function askedOfParquet(
   folder: string,
   sql: string,

@@ -26,17 +26,13 @@ function base64url(bytes: string | Buffer): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-/**
- * Encodes a form as old clients do: spaces become plus signs, and plus signs in base64 are not
- * encoded.
- */
+/** Old clients encode spaces as plus signs, but they do not encode the plus signs of base64. */
 function formEncoded(text: string): string {
   return encodeURIComponent(text).replaceAll("%20", "+");
 }
 
 const query = "ip=0&_=1700000000000&ver=1.449.0&retry_count=2";
 
-/** The name of each form, and the function that sends a text in the form. */
 export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON", (text) => ({ body: text })],
   ["JSON that curl declares as a form", (text) => ({ headers: form, body: text })],

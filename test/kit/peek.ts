@@ -2,7 +2,6 @@ import type { Peek } from "../../src/gateway/http/port.ts";
 import { createPeek } from "../../src/gateway/intake/peek.ts";
 import type { MeteredProject } from "../../src/gateway/projects/project.ts";
 
-/** The project `a`, whose key is `ka`. */
 export function peekOfOneProject(): Peek {
   const project = { id: "a", enabled: true } as MeteredProject;
   return createPeek({

@@ -1,4 +1,4 @@
-// PostgreSQL refuses to run as root, so root runs it as the user nobody.
+// Runs PostgreSQL's programs. PostgreSQL refuses to run as root, so root uses the user `nobody`.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -15,7 +15,6 @@ import path from "node:path";
 import { type TestProgram, testProgram } from "./test-program.ts";
 
 const cacheDir = path.resolve(import.meta.dirname, "../../.cache");
-/** Part of the template's name. Must change if the folder is created differently. */
 const templateForm = 1;
 
 export const postgresUser = "penstock";
@@ -28,15 +27,14 @@ interface Account {
 
 export interface PostgresPrograms {
   readonly version: string;
-  /** The user that runs the server; undefined: the current user. */
   readonly account: Account | undefined;
   command(program: string, args: readonly string[]): string[];
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Fetches PostgreSQL if necessary. If the fetch fails, rejects with instructions for installing
- * PostgreSQL. `folder` was created by `newFolder`, and may receive a copy of the programs.
+ * Downloads PostgreSQL if necessary. If this fails, rejects with instructions for installing
+ * PostgreSQL. The programs may be copied to `folder`.
  */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   const found = await testProgram("postgres");
@@ -52,19 +50,17 @@ export async function findPostgres(folder: string): Promise<PostgresPrograms> {
     env: {
       ...Object.fromEntries(inherited),
       LC_ALL: "C",
-      // Fetched programs may run on a host without time zone files. GMT needs no files.
+      // The time zone is GMT, because it needs no time zone files. A host may not have these files.
       TZ: "GMT",
       ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
     },
   };
 }
 
-/** Undefined if the server runs as the current user. */
 function ownAccount(): Account | undefined {
   return process.getuid?.() === 0 ? unprivileged() : undefined;
 }
 
-/** initdb looks up the account's name, so the account must exist. */
 function unprivileged(): Account {
   const found = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
   if (found === null) throw new Error("run PostgreSQL as root: there is no account `nobody`");
@@ -88,8 +84,8 @@ function canRun(prefix: readonly string[], { path: bin }: TestProgram): boolean 
 }
 
 /**
- * The account can access neither a checkout below root's home nor programs fetched into the
- * checkout.
+ * Copies the programs if necessary. The account cannot access a checkout in root's home, or
+ * programs that were downloaded to it.
  */
 function copied(
   { path: bin, libraries, ...rest }: TestProgram,
@@ -106,7 +102,6 @@ function copied(
   return { ...rest, path: moved(bin), libraries: moved(libraries) };
 }
 
-/** Creates a data folder in `parent`; returns its path. */
 export async function newDataFolder(programs: PostgresPrograms, parent: string): Promise<string> {
   const template = path.join(cacheDir, "postgres-template", `${programs.version}-${templateForm}`);
   if (!existsSync(template)) makeTemplate(programs, template);
@@ -115,7 +110,7 @@ export async function newDataFolder(programs: PostgresPrograms, parent: string):
   return data;
 }
 
-/** Copies a data folder that no server uses; the copy belongs to the server's account. */
+/** Copies a data folder. No server may use it. The copy belongs to the account of the server. */
 export function copyFolder(from: string, to: string, { account }: PostgresPrograms): void {
   execFileSync("cp", ["-R", from, to]);
   execFileSync("chmod", ["-R", "go-rwx", to]);
@@ -146,7 +141,6 @@ function makeTemplate(programs: PostgresPrograms, template: string): void {
       renameSync(next, template);
     } catch (error) {
       rmSync(next, { recursive: true, force: true });
-      // Another test file has created the template.
       if (!existsSync(template)) throw error;
     }
   } finally {

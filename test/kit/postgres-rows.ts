@@ -1,6 +1,5 @@
 import { Client } from "pg";
 
-/** Returns the rows of a query on a separate connection. */
 export async function asked(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString: url });
   client.on("error", () => {});

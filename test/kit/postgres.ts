@@ -1,4 +1,4 @@
-// A real PostgreSQL server on a loopback port with its own data folder. Tests may kill, freeze and
+// A real PostgreSQL server on a loopback port with its own data folder. Tests can kill, freeze and
 // restart the server, and restore an older copy of its data. The server and its folder are removed
 // when the test process ends.
 
@@ -22,8 +22,8 @@ import { leashScript } from "./test-program.ts";
 
 export interface TestPostgresOptions {
   /**
-   * True if writes must reach the disk, as for measurements. Default: a commit reaches only the
-   * kernel, which a kill of the server does not affect.
+   * If true, a commit is written to the disk, as for measurements. By default, a commit is only
+   * passed to the kernel, which is enough if only the server is killed.
    */
   durable?: boolean;
   settings?: Readonly<Record<string, string>>;
@@ -31,7 +31,6 @@ export interface TestPostgresOptions {
 }
 
 export interface TestPostgres {
-  /** URL with user and password; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
   readonly user: string;
@@ -39,22 +38,16 @@ export interface TestPostgres {
   readonly version: string;
   readonly folder: string;
   readonly pid: number;
-  /** Sends SIGKILL to all processes of the server; waits until they have ended. */
   kill(): Promise<void>;
-  /** A fast shutdown: transactions are rolled back, and the data on disk is complete. */
+  /** Shuts the server down. Transactions are rolled back, and the data on disk is complete. */
   stop(): Promise<void>;
-  /** Kills the server if it runs, and starts it on the same data. */
   restart(changed?: TestPostgresOptions): Promise<void>;
-  /**
-   * SIGSTOP to all processes of the server: connections stay open, and the server does not answer.
-   */
   freeze(): void;
   thaw(): void;
   /**
-   * Stops the server, copies the data folder, and starts the server again. Returns the copy's path.
+   * Stops the server, copies its data folder, and starts it again. Returns the path of the copy.
    */
   copyData(): Promise<string>;
-  /** Kills the server, replaces its data with a copy, and starts it. The copy can be used again. */
   restoreData(copy: string): Promise<void>;
   remove(): Promise<void>;
   log(): string;
@@ -62,7 +55,6 @@ export interface TestPostgres {
 
 const startMsMax = 30_000;
 
-/** The caller must call remove(). */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
   const folder = newFolder();
   try {
@@ -171,7 +163,7 @@ class Server {
       port: String(this.port),
       unix_socket_directories: "",
       shared_buffers: "32MB",
-      // In the data folder: a killed server leaves POSIX shared memory behind.
+      // POSIX shared memory is not used, because a killed server would not remove it.
       dynamic_shared_memory_type: "mmap",
       max_connections: "40",
       timezone: "GMT",
@@ -199,10 +191,7 @@ class Server {
     };
   }
 
-  /**
-   * Waits until line 8 of postmaster.pid is `ready`, which PostgreSQL writes when it has replayed
-   * the log.
-   */
+  /** PostgreSQL writes `ready` to line 8 of postmaster.pid after it has replayed the log. */
   async #untilReady(): Promise<void> {
     const file = path.join(this.#data, "postmaster.pid");
     const deadline = performance.now() + startMsMax;
@@ -221,7 +210,10 @@ class Server {
     return this.#shell?.exitCode === null && this.#shell.signalCode === null;
   }
 
-  /** The first process would treat a later kill of a child as a crash, and recover. */
+  /**
+   * Kills all processes of the server. If only a child were killed, the first process would recover
+   * from it as from a crash.
+   */
   async kill(): Promise<void> {
     if (!this.#isRunning()) return;
     const children = childrenOf(this.#pid);
@@ -248,7 +240,10 @@ class Server {
     for (const pid of [this.#pid, ...childrenOf(this.#pid)]) untilStopped(pid);
   }
 
-  /** Signals the first process first, so that it starts no other process. */
+  /**
+   * Sends a signal to all processes of the server. The first process gets it first, so that it
+   * starts no more processes.
+   */
   signalAll(name: NodeJS.Signals): void {
     const children = childrenOf(this.#pid);
     for (const pid of [this.#pid, ...children]) signal(pid, name);

@@ -1,5 +1,4 @@
-// An upstream that answers like PostHog's capture over real HTTP, and fails when a test requests a
-// failure.
+// A real HTTP server that responds like PostHog's capture. A test can make it fail.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -34,10 +33,7 @@ export interface UpstreamAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * Returns the result of a request. `undefined` accepts the events of the request, and `cut` closes
- * the connection.
- */
+/** The outcome of a request: undefined accepts the events, and `cut` closes the connection. */
 type Play = (
   request: UpstreamRequest,
 ) => UpstreamAnswer | "cut" | undefined | Promise<UpstreamAnswer | "cut" | undefined>;
@@ -46,13 +42,11 @@ export interface TestUpstream {
   readonly url: string;
   readonly taken: UpstreamBatch[];
   readonly requests: UpstreamRequest[];
-  /** The maximum number of concurrent requests, per key and lane and in total. */
   readonly most: { ofOne: number; ofAll: number };
   play: Play;
-  /** Keys without a configuration. */
   readonly unknownKeys: Set<string>;
   events(key?: string): UpstreamEvent[];
-  /** Closes the server and refuses connections. `start` opens the same port again. */
+  /** Closes the server, so that connections are refused. `start` opens the same port again. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// The processes of this host. Reads /proc, or runs ps if there is no /proc.
+// Lists the processes of this host. It uses /proc, or ps on a host without /proc.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -14,7 +14,10 @@ export function childrenOf(parent: number): number[] {
     .map(({ pid }) => pid);
 }
 
-/** Excludes a process that has ended but was not waited for. */
+/**
+ * Returns true if the process runs. A process that has ended does not count, even if its parent has
+ * not waited for it.
+ */
 export function isRunningStill(pid: number): boolean {
   return hasProc() ? seen(String(pid)) !== undefined : running().some((one) => one.pid === pid);
 }
@@ -39,13 +42,12 @@ function running(): Seen[] {
 
 function seen(name: string): Seen | undefined {
   try {
-    // The program's name, in parentheses, may contain any character.
+    // The last parenthesis is used, because the name of the program may contain any character.
     const text = readFileSync(`/proc/${name}/stat`, "utf8");
     const [state, parent] = text.slice(text.lastIndexOf(")") + 2).split(" ");
     if (state === "Z" || state === "X") return undefined;
     return { pid: Number(name), parent: Number(parent) };
   } catch {
-    // The process has ended since the list was read.
     return undefined;
   }
 }

@@ -18,7 +18,6 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** Starts an embedded server. The server is stopped at the end of the test if it still runs. */
 export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   const embedded = await startEmbeddedNats({
     dataDir,
@@ -31,7 +30,6 @@ export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   return embedded;
 }
 
-/** Standard output and standard error; grows while the process runs. */
 interface Said {
   readonly out: string;
   readonly err: string;
@@ -39,10 +37,7 @@ interface Said {
 
 export type SpeakingProcess = ChildProcess & { said: Said };
 
-/**
- * Runs `node src/main.ts` with the arguments. The only settings from the environment are the
- * nats-server and a free port for the effects.
- */
+/** Starts penstock with two settings: the nats-server, and a free port for the effects. */
 export function penstock(...args: string[]): SpeakingProcess {
   return penstockWith({}, ...args);
 }
@@ -55,11 +50,11 @@ export function penstockWith(
 }
 
 /**
- * Runs penstock as the first process of a pid namespace, as in a container. When it ends, all other
- * processes of the namespace end.
+ * Starts penstock as the first process of a pid namespace, as in a container. When it ends, all
+ * other processes of the namespace end too.
  */
 export function inPidNamespace(...args: string[]): SpeakingProcess {
-  // Root needs no user namespace, and some hosts forbid user namespaces for other users.
+  // A user namespace is only created if the user is not root, because some hosts do not permit it.
   const unshare = [
     "unshare",
     ...(process.getuid?.() === 0 ? [] : ["-Ur"]),
@@ -71,8 +66,8 @@ export function inPidNamespace(...args: string[]): SpeakingProcess {
 }
 
 /**
- * Runs penstock with an empty in-memory file system at the folder. The test reads its files below
- * `/proc/<pid>/root`.
+ * Starts penstock with an empty in-memory file system at the folder. The test can read its files
+ * below `/proc/<pid>/root`.
  */
 export function onSmallDisk(
   folder: string,
@@ -98,7 +93,6 @@ function speaking(
   );
 }
 
-/** Collects the output of the process from now on. */
 export function saidBy(child: ChildProcessByStdio<null, Readable, Readable>): Said {
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -110,14 +104,12 @@ export function saidBy(child: ChildProcessByStdio<null, Readable, Readable>): Sa
   return said;
 }
 
-/** Records the output of the process, and ends the process with the test. */
 export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>): SpeakingProcess {
   const said = saidBy(child);
   onTestFinished(() => void child.kill("SIGKILL"));
   return Object.assign(child, { said });
 }
 
-/** The exit code, or the name of the signal that ended the process. */
 export function ended(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
   if (child.exitCode !== null || child.signalCode !== null)
     return Promise.resolve(child.exitCode ?? child.signalCode);

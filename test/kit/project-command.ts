@@ -1,10 +1,6 @@
 import { Readable, Writable } from "node:stream";
 import { commandLine } from "../../src/app/command-line.ts";
 
-/**
- * Returns the output of `penstock project` without the audit log. Rejects with the message that
- * main.ts would print.
- */
 export async function projectCommand(natsUrl: string, args: readonly string[]): Promise<string> {
   let said = "";
   const stdout = new Writable({

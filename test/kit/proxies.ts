@@ -15,8 +15,8 @@ type ProxyName = (typeof proxyNames)[number];
 type Found = Record<ProxyName, Awaited<ReturnType<typeof findTestProgram>>>;
 
 /**
- * The programs, fetched if necessary; `why` contains the reason if a program is not available on
- * this host.
+ * Downloads the proxies if necessary. If a program is not available on this host, `why` is the
+ * reason.
  */
 export async function findProxies(): Promise<Found> {
   return {
@@ -25,7 +25,6 @@ export async function findProxies(): Promise<Found> {
   };
 }
 
-/** Starts the proxy in front of the gateway and returns its port. The proxy ends with the test. */
 export async function startProxy(
   name: ProxyName,
   found: Found,
@@ -38,9 +37,6 @@ export async function startProxy(
   );
 }
 
-/**
- * Starts the proxy with the configuration that `configOf` returns for the port and a new folder.
- */
 export async function startConfigured(
   name: ProxyName,
   found: Found,
@@ -76,8 +72,7 @@ function haproxyConfig(port: number, gatewayPort: number): string {
   const shipped = readFileSync(path.join(root, "deploy/compose/haproxy.cfg"), "utf8");
   return (
     shipped
-      // The file descriptor limit of the shipped configuration is for the container. Here HAProxy
-      // has the limit of the test process.
+      // The file descriptor limit in the shipped configuration is the limit of the container.
       .replace("maxconn 20000", "maxconn 500")
       .replace("bind :8000", `bind 127.0.0.1:${port}`)
       .replace(/^resolvers names\n(?: .*\n)+/m, "")
@@ -91,7 +86,8 @@ function haproxyConfig(port: number, gatewayPort: number): string {
 }
 
 /**
- * The proxy forwards bodies as they arrive, so the proxy and the gateway may read them differently.
+ * Returns a configuration in which the proxy forwards bodies as they arrive. So the proxy and the
+ * gateway may read a body differently.
  */
 function nginxConfig({
   port,

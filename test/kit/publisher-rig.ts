@@ -1,4 +1,4 @@
-// A publisher on a real nats-server, with its own prefix and streams.
+// A publisher with a real nats-server. It has its own prefix and streams.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "vitest";
@@ -36,13 +36,11 @@ interface RigOptions {
   frameScope?: FrameScope;
   pingIntervalMs?: number;
   /**
-   * The interval between two reads of each stream. Default: streams are read at the start, at a
-   * reconnect, and when a test checks.
+   * Interval in ms between two reads of each stream. By default, streams are only read at the
+   * start, after a reconnect, and when a test checks.
    */
   watchEveryMs?: number;
-  /** Replaces the link that the publisher gets. */
   through?: (link: NatsLink) => NatsLink;
-  /** The clock of the publisher and of the deadlines. Default: the real one. */
   monotonicMs?: () => number;
 }
 
@@ -80,16 +78,14 @@ export interface Rig {
     wentBack: RegressionCause[];
   };
   log: string[];
-  /** Adds a line to the shared frame; resolves when the frame is settled. */
+  /** Adds a line to the shared frame. Resolves when the frame is settled. */
   send(lane: Lane, line: string, more?: { project?: string; withinMs?: number }): Promise<Settled>;
   sendOwn(
     lane: Lane,
     lines: string[],
     more: { messageId: string; project?: string; withinMs?: number },
   ): Promise<Settled>;
-  /** Everything in the stream, in order. */
   stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
-  /** Checks that nothing counts as in flight, and closes the publisher. */
   close(): Promise<void>;
 }
 
@@ -127,7 +123,7 @@ export function recordingLog(log: string[]) {
   return { info: write, warn: write, error: write };
 }
 
-/** Waits for the end of the event-loop turn in which frames are sent, and for one more turn. */
+/** Waits for two turns of the event loop. Frames are sent at the end of the first turn. */
 export async function nextTurn(): Promise<void> {
   await turn();
   await turn();
@@ -190,7 +186,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       ...settings,
       frameScope: options.frameScope ?? "project",
       framesUnackedMax: options.framesUnackedMax ?? 64,
-      // A fixed value, because a measured value would depend on the machine.
+      // The value is fixed, because a measured value would depend on the machine.
       batchesFrom: batchFramesMin,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },

@@ -1,7 +1,6 @@
 import type { Lane } from "../../src/platform/base/lane.ts";
 import type { TestEvent, TestFrame } from "./stored-events.ts";
 
-/** Generates the same numbers for the same seed. */
 export function numbersFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -14,7 +13,6 @@ const startMs = Date.UTC(2026, 10, 20, 12);
 let frames = 0;
 let events = 0;
 
-/** Frames of random events in both lanes: links, writes, groups, and repeated events. */
 export function randomFrames(
   random: () => number,
   { count, partitions = 1, linkedLanes = ["live"], mayRefuse = true }: RandomFrames,
@@ -41,11 +39,11 @@ interface RandomFrames {
   readonly count: number;
   readonly partitions?: number;
   /**
-   * The lanes that have links; by default only the live lane. Only refused links depend on the
-   * order in which the lanes are read.
+   * The lanes whose events contain links. By default, only the live lane has links, because refused
+   * links depend on the order in which the lanes are read.
    */
   readonly linkedLanes?: readonly Lane[];
-  /** False: no link is refused, so the result does not depend on the order of events. */
+  /** If false, no link is refused, so the result does not depend on the order of the events. */
   readonly mayRefuse?: boolean;
 }
 

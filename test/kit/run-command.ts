@@ -5,13 +5,11 @@ import { commandWorld } from "./command-context.ts";
 export interface CommandRun {
   readonly out: string;
   readonly err: string;
-  /** The entries of the audit log. */
   readonly audit: readonly Record<string, unknown>[];
-  /** The error; undefined if the command succeeded. */
   readonly fault: string | undefined;
 }
 
-/** Runs `penstock` with these arguments. `typed` is entered on a terminal; default: no terminal. */
+/** Runs a command. `typed` is entered on a terminal. By default, there is no terminal. */
 export async function runCommand(
   env: Readonly<Record<string, string>>,
   args: readonly string[],

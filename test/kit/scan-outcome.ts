@@ -12,9 +12,8 @@ import {
 
 interface Outcome {
   readonly status: ScanStatus;
-  /** The header and the rows of `scan` and of each `scanMore`. An extra follows its row. */
+  /** The header and the rows of `scan` and of each `scanMore`. The extra of a row is after it. */
   readonly tables: readonly (readonly number[])[];
-  /** The body after the scan, as text, so that a difference is readable. */
   readonly body: string;
 }
 
@@ -54,7 +53,6 @@ export async function backgroundOutcomeOf(
   return { status, tables, body: body.toString("latin1") };
 }
 
-/** Validity according to JSON.parse; undefined if the bytes are not UTF-8. */
 export function parses(bytes: Uint8Array): boolean | undefined {
   let text: string;
   try {

@@ -5,10 +5,9 @@ import type { TestFrame } from "./stored-events.ts";
 
 export const sinkSchema = "penstock";
 
-/** Not a UUID, although the low byte of its first character is the code of an "a". */
+/** A text that is not a UUID. The low byte of its first character is the code of an "a". */
 export const almostUuid = "š199aaaa-0000-7000-8000-000000000001";
 
-/** Each event once, as `project uuid lane name properties`. */
 export function eventsIn(frames: readonly TestFrame[]): string[] {
   const lines = frames.flatMap(({ projectId, lane, events }) =>
     events.map(({ uuid, event = "seen", properties = {} }) => {
@@ -60,7 +59,7 @@ export async function rejectedAt(url: string): Promise<{ count: number; places: 
 }
 
 /**
- * Returns the number of rows that repeat a line of a message and are not merged yet. For files,
+ * Returns the number of rows that are stored more than once and not merged yet. For Parquet files,
  * returns the number of events that a client sent again.
  */
 export async function twiceAt(url: string): Promise<number> {
@@ -85,7 +84,7 @@ export function folderOf(url: string): string {
   return url.slice("parquet:".length);
 }
 
-/** Sorts the names of a value, because a database may return them in any order. */
+/** Sorts the members of objects, because databases return them in different orders. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

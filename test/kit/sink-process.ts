@@ -1,7 +1,7 @@
-// A sink as a separate process, which tests kill: `node test/kit/sink-process.ts <NATS url>
-// <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, files for
-// `parquet:`, or for `posthog+http:` an upstream. The parameter `state` names the folder of the
-// upstream's state.
+// A sink in a separate process, so that tests can kill it: `node test/kit/sink-process.ts <NATS
+// url> <target's url> <events of a batch>`. The scheme of the URL is the target: `http:` for
+// ClickHouse, `parquet:` for files, `posthog+http:` for an upstream, and others for PostgreSQL. The
+// parameter `state` is the folder for the state of an upstream sink.
 
 import { connect } from "@nats-io/transport-node";
 import { ClickHouseTarget } from "../../src/readers/sinks/clickhouse/clickhouse-target.ts";
@@ -12,7 +12,7 @@ import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
 import { SinkCounts, SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
 
-/** The number is so small that most batches end a segment, which then becomes files. */
+/** The segments are so small that most batches end a segment. */
 const segmentBytesMax = 4_096;
 
 function say(line: string): void {

@@ -1,5 +1,3 @@
-// An event in the format of the sinks, for tests that read no stream.
-
 import type { SinkRecord } from "../../src/readers/sinks/sink-records.ts";
 
 const storedAtMs = Date.UTC(2026, 10, 23, 12);
@@ -7,7 +5,6 @@ const storedAtMs = Date.UTC(2026, 10, 23, 12);
 const times = { receivedAtMs: 0, timestampSentMs: Number.NaN, sentAtMs: Number.NaN };
 const sender = { ip: "", kind: "custom", personProfile: true, historical: false };
 
-/** The given values replace the defaults. */
 export function sinkRecord(wanted: Partial<SinkRecord> = {}): SinkRecord {
   const properties = wanted.properties ?? Buffer.from("{}");
   return {

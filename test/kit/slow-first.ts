@@ -1,9 +1,8 @@
-// vitest starts the largest files first, but a file of fault scenarios is small.
+// Starts the slowest test files first. vitest starts large files first, but slow files are small.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Approximate seconds that the long files take on a machine of two cores. */
 const longFiles: Readonly<Record<string, number>> = {
   "tools/faults/scenarios.cluster": 150,
   "tools/faults/scenarios.single": 90,

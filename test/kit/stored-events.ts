@@ -14,7 +14,6 @@ export interface TestEvent {
   readonly event?: string;
   readonly distinctId: string;
   readonly receivedAtMs: number;
-  /** Default: the time of receipt. */
   readonly timeMs?: number;
   readonly kind?: string;
   readonly personProfile?: boolean;
@@ -31,13 +30,11 @@ export interface TestFrame {
   readonly messageId: string;
   readonly events: readonly TestEvent[];
   readonly schema?: string;
-  /** The text of the frame, instead of the records of its events. */
   readonly text?: string | Uint8Array;
 }
 
 const prefix = "penstock";
 
-/** Creates the missing streams of both lanes for this many partitions. */
 export async function makeStreams(connection: NatsConnection, partitions = 1): Promise<void> {
   const manager = await jetstreamManager(connection);
   for (let partition = 0; partition < partitions; partition++) {
@@ -54,7 +51,6 @@ export async function makeStreams(connection: NatsConnection, partitions = 1): P
 
 const ahead = 50;
 
-/** Stores the frames in order; returns the sequence of each. */
 export async function storeFrames(
   connection: NatsConnection,
   frames: readonly TestFrame[],
@@ -62,7 +58,7 @@ export async function storeFrames(
   const js = jetstream(connection);
   const sequences: number[] = [];
   for (let from = 0; from < frames.length; ) {
-    // The first frame checks the connection; afterwards the other frames are sent together.
+    // The first frame is sent alone, to check the connection. The other frames are sent together.
     const some = frames.slice(from, from === 0 ? 1 : from + ahead);
     sequences.push(...(await Promise.all(some.map((frame) => store(js, frame)))));
     from += some.length;
@@ -81,8 +77,8 @@ function store(js: JetStreamClient, frame: TestFrame): Promise<number> {
 }
 
 /**
- * A frame that is sent during a reconnect is lost, so it is sent again. Its id prevents a
- * duplicate.
+ * A frame is lost if it is sent during a reconnect, so it is sent again. Its id prevents
+ * duplicates.
  */
 async function publish(
   js: JetStreamClient,

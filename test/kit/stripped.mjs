@@ -1,5 +1,6 @@
-// Preloaded into the processes that tests start. Caches TypeScript files without their types, which
-// Node otherwise strips at each start. With the cache, the start of a gateway needs half the CPU.
+// A module that is loaded first in the processes that tests start. It caches TypeScript files
+// without their types, because Node would otherwise strip the types at each start. With the cache,
+// the start of a gateway needs half the CPU.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -25,7 +26,6 @@ function stripped(text) {
   }
 }
 
-/** Suppresses the warning that Node prints at each start about an experimental function. */
 function withoutWarning(work) {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -44,9 +44,9 @@ function keep(file, source) {
     writeFileSync(unfinished, source);
     renameSync(unfinished, file);
   } catch {
-    // Without the cached file, the next process strips the types again.
+    // The error is ignored. Without the file, the next process strips the types again.
   }
 }
 
-// Tests also start the host's own Node, which may be too old for this function.
+// The function is optional, because tests also start the host's own Node, which may be older.
 module.registerHooks?.({ load });

@@ -1,5 +1,5 @@
-// A setup file of vitest for coverage. Test processes are killed at the end, so each process writes
-// its counts after every test file.
+// A setup file of vitest for coverage. Each process writes its counts after every test file,
+// because test processes are killed at the end.
 
 import { takeCoverage } from "node:v8";
 import { afterAll } from "vitest";

@@ -14,7 +14,6 @@ type ProgramName =
 
 export interface TestProgram {
   readonly path: string;
-  /** The folders of the libraries that were fetched with the program. */
   readonly libraries?: string;
   readonly version?: string;
   readonly versions?: Readonly<Record<string, string>>;
@@ -25,17 +24,13 @@ interface Missing {
   readonly versions?: Readonly<Record<string, string>>;
 }
 
-/**
- * Fetches the program if necessary. If it is not available, rejects with instructions for
- * installing it.
- */
 export async function testProgram(name: ProgramName): Promise<TestProgram> {
   const found = await findTestProgram(name);
   if ("why" in found) throw new Error(`find ${name}: ${found.why}`);
   return found;
 }
 
-/** Like `testProgram`, but returns the reason if an optional program is not available. */
+/** Returns a program, or the reason why an optional program is not available. */
 export async function findTestProgram(name: ProgramName): Promise<TestProgram | Missing> {
   const child = spawn(process.execPath, [script, name], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
@@ -53,9 +48,8 @@ export async function findTestProgram(name: ProgramName): Promise<TestProgram | 
 }
 
 /**
- * The shell that ends a test's database server and removes its folder when the test process ends
- * for any reason. $1 is the folder, and the other arguments are the command. Without /proc, the
- * server's other processes end by themselves after its first process.
+ * A shell script that runs a database server. When the test process ends, it kills the server and
+ * removes its folder. $1 is the folder, and the other arguments are the command of the server.
  */
 export const leashScript = String.raw`
 folder=$1; shift

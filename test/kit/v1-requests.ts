@@ -65,7 +65,7 @@ export async function postV1(
   };
 }
 
-/** Results in the order of the answer, as `result` or `result: details`. */
+/** Returns the results in the order of the response. Each is `result` or `result: details`. */
 export function outcomes({ json }: V1Answer): string[] {
   return Object.values(json.results ?? {}).map(({ result, details }) =>
     details === undefined ? result : `${result}: ${details}`,

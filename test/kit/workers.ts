@@ -14,7 +14,6 @@ export interface TestWorkers {
   readonly process: ChildProcess;
   readonly port: number;
   readonly adminUrl: string;
-  /** The pid of the process that last logged that it accepts connections as this worker. */
   pid(worker: number): number;
   metrics(): Promise<Map<string, number>>;
   readyz(): Promise<[number, Record<string, unknown>]>;
@@ -22,7 +21,6 @@ export interface TestWorkers {
 
 export type Started = ReturnType<typeof penstock>;
 
-/** A nats-server with one registered project; removed when the test ends. */
 export async function natsWithProject(): Promise<TestNatsServer> {
   const nats = await startNatsServer({ token: "a-secret-token" });
   onTestFinished(() => nats.remove());
@@ -32,9 +30,6 @@ export async function natsWithProject(): Promise<TestNatsServer> {
   return nats;
 }
 
-/**
- * Runs `penstock serve` with this nats-server. Uses free ports unless the arguments set the ports.
- */
 export function serve(nats: TestNatsServer, ...args: string[]): Started {
   return serveWith({}, nats, ...args);
 }
@@ -66,7 +61,6 @@ export function serveWith(
   );
 }
 
-/** Resolves when all workers listen. */
 export async function workersOn(nats: TestNatsServer, ...args: string[]): Promise<TestWorkers> {
   return await asWorkers(serve(nats, ...args));
 }
@@ -101,7 +95,6 @@ function linesOf(text: string): (Record<string, unknown> & { msg: string })[] {
   return whole.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
 }
 
-/** The values by series; throws on a repeated series. */
 function seriesOf(scrape: string): Map<string, number> {
   const series = new Map<string, number>();
   for (const line of scrape.split("\n")) {
@@ -124,14 +117,10 @@ export interface Client {
 
 export interface Load {
   readonly clients: readonly Client[];
-  /** Resolves when every client has received its last answer. */
   stop(): Promise<void>;
 }
 
-/**
- * Clients that send one event after another until stopped, each client on its own persistent
- * connection.
- */
+/** Starts clients. Each sends one event after another on its own persistent connection. */
 export function startLoad(port: number, clientCount: number): Load {
   let stopped = false;
   const clients = Array.from(
@@ -146,7 +135,7 @@ export function startLoad(port: number, clientCount: number): Load {
       if (status === 200) client.acknowledged.push(id);
       else if (status > 0) client.refused.push(status);
       else client.failed++;
-      // The pause prevents a busy loop while no server answers.
+      // The pause prevents a busy loop if no server responds.
       if (status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     agent.destroy();
@@ -159,7 +148,6 @@ export function startLoad(port: number, clientCount: number): Load {
   return { clients, stop };
 }
 
-/** Posts one event and returns the status. Rejects if the connection ends before the answer. */
 export function postOne(port: number, agent: Agent, distinctId: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(

@@ -9,11 +9,11 @@ import { urlOf } from "./effects-databases.ts";
 
 export interface WriterProcess {
   readonly child: ChildProcessByStdio<null, Readable, null>;
-  /** Resolves at the next line that matches. Rejects if the process ends before such a line. */
+  /** Resolves at the next line that matches. Rejects if the process ends before. */
   said(wanted: RegExp): Promise<void>;
   /**
-   * Kills the process after this many further lines and this delay, or after a period without
-   * output. Returns the number of lines.
+   * Kills the process after `lines` more lines and this delay, or after a time without output.
+   * Returns the number of lines.
    */
   killedAfter(lines: number, afterMs?: number): Promise<number>;
 }
@@ -25,7 +25,7 @@ interface WriterProcessOptions {
   readonly changedBytes?: number | undefined;
 }
 
-/** A period without output of this length means that nothing is left to apply. */
+/** If there is no output for this time in ms, everything is applied. */
 const idleMs = 10_000;
 
 interface SinkProcessOptions {

@@ -40,7 +40,6 @@ async function effectsPort(): Promise<string> {
   return new URL(await effectsHttp(reader, { status })).port;
 }
 
-/** A port that accepts connections and never answers. */
 async function silentPort(): Promise<string> {
   const silent = createServer((socket) => onTestFinished(() => void socket.destroy()));
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -68,7 +67,7 @@ function get(
 }
 
 describe("the live page of a gateway with effects", () => {
-  test("shows the totals and the lag of the effects, and the usage of the watched project", async () => {
+  test("shows the totals and the lag of the effects", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
     await until(() => viewer.said<State>("state").at(-1)?.effects?.usage.length === 1);
@@ -107,7 +106,7 @@ describe("the live page of a gateway with effects", () => {
     });
   });
 
-  test("is updated without delay if the effects do not respond, and a request for a person gets 503", async () => {
+  test("is updated without delay if the effects do not respond", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);

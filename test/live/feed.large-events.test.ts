@@ -29,7 +29,7 @@ describe("the live feed", () => {
     for (let index = 1; index < 50; index++) feed.take(frameOf(index));
     const grown = heapAfterCollection() - before;
     // The limit is twice the size of these texts. Slices of the decoded parts would take three
-    // times as much, and complete records more than 50 MB.
+    // times as much.
     expect(grown).toBeLessThan(1_000_000);
     const kept = feed.recent();
     expect(kept.map(({ event }) => event)).toEqual(

@@ -22,13 +22,12 @@ async function post(
 const names = (viewer: TestViewer): string[] => viewer.events().map(({ event }) => event);
 
 describe("a viewer of the live page", () => {
-  test("gets events of all projects or of one project as the events are stored", async () => {
+  test("gets events of one project or all as they are stored", async () => {
     await post(alpha, "before");
     const all = await watch(gateway.adminUrl);
     const one = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
     await until(() => names(all).includes("before") && names(one).includes("before"));
 
-    // The properties of the hostile project's events contain the id of the other project.
     const fake = { project_id: alpha.id, text: `"project_id":"${alpha.id}"` };
     await Promise.all([post(alpha, "alpha small"), post(beta, "beta small", {}, fake)]);
     await post(alpha, "alpha old", { historical_migration: true });
@@ -56,7 +55,7 @@ describe("a viewer of the live page", () => {
     await until(() => names(later).includes("alpha last"));
   });
 
-  test("gets some events of a flood, and the number of omitted events", async () => {
+  test("gets some events of a flood and the number of omitted events", async () => {
     const events = 3_000;
     const viewer = await watch(gateway.adminUrl, { path: `/live?project=${beta.id}` });
     await post(beta, "one");
@@ -74,7 +73,7 @@ describe("a viewer of the live page", () => {
     expect(viewer.events().length).toBeGreaterThan(before);
   });
 
-  test("gets a note if the watched project does not exist, and no note if it exists", async () => {
+  test("gets a note if the watched project does not exist", async () => {
     const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
     await until(() => unknown.said("unknown").length > 0);
     expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);

@@ -45,14 +45,14 @@ describe("the live feed with a filter", () => {
     return [...events.map(({ event, id }) => `${event} ${id}`), skipped];
   };
 
-  test("shows all matching events, however they are encoded", () => {
+  test("shows all matching events however they are encoded", () => {
     expect(shown({ event: "wanted" })).toEqual(["wanted ada", "wanted bob", "wanted ada", 0]);
     expect(shown({ distinctId: "ada" })).toEqual(["wanted ada", "other ada", "wanted ada", 0]);
     expect(shown({ event: "wanted", distinctId: "bob" })).toEqual(["wanted bob", 0]);
     expect(shown({ project: "shop", event: "none" })).toEqual([0]);
   });
 
-  test("parses at most 1,000 lines per second, and only lines whose bytes can match", () => {
+  test("parses at most 1,000 lines per second", () => {
     const clock = { ms: 0 };
     const none = lines[2]!.repeat(10_000);
     const data = (text: string) => ({ ...message, data: Buffer.from(text) }) as unknown as JsMsg;

@@ -18,7 +18,6 @@ export interface ShownEvent {
 export interface TestViewer {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
-  /** The data of all messages with the given name, in order. */
   said<T>(name: "state" | "clientWarnings" | "events" | "unknown" | "history" | "projects"): T[];
   events(): ShownEvent[];
   skipped(): number;
@@ -27,7 +26,6 @@ export interface TestViewer {
   leave(): void;
 }
 
-/** Default options of a watch, for tests that create one without a gateway. */
 export const quietSources: Omit<WatchOptions, "connect"> = {
   counts: async () => [],
   clientWarnings: async () => [],
@@ -41,7 +39,6 @@ export const quietSources: Omit<WatchOptions, "connect"> = {
   sourcesOf: () => [{ stream: "PENSTOCK_LIVE_0" }],
 };
 
-/** Watches until the viewer leaves or the test ends. */
 export async function watch(
   adminUrl: string,
   { path = "/live", headers = {} }: { path?: string; headers?: Record<string, string> } = {},

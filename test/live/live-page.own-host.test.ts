@@ -29,6 +29,7 @@ describe("the live page", () => {
       ["state.js", "text/javascript; charset=utf-8"],
       ["effects.js", "text/javascript; charset=utf-8"],
       ["json-text.js", "text/javascript; charset=utf-8"],
+      ["rejected.js", "text/javascript; charset=utf-8"],
       ["text.js", "text/javascript; charset=utf-8"],
       ["source.js", "text/javascript; charset=utf-8"],
     ]) {
@@ -40,7 +41,6 @@ describe("the live page", () => {
       expect(texts.at(-1)?.length).toBeGreaterThan(1_000);
       expect(await statusOf(`/page/${name}`, { Host: "evil.example:9464" })).toBe(403);
     }
-    // The page must create text nodes from event text, and fetch only these files.
     const own = String.raw`metrics"|readyz"|data:|page/page\.(?:css|js)"`;
     for (const text of texts) {
       expect(text).not.toMatch(
@@ -48,7 +48,7 @@ describe("the live page", () => {
       );
       expect(text).not.toMatch(
         new RegExp(
-          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects|source)\\.js";)|@import|url\\(`,
+          `(?:src|href)="(?!${own})|^import (?![^;]*"\\./(?:text|json-text|state|effects|rejected|source)\\.js";)|@import|url\\(`,
           "m",
         ),
       );
@@ -111,7 +111,7 @@ describe("the live page", () => {
     ]);
   });
 
-  test("rejects other origins, invalid project ids, and the 17th viewer", async () => {
+  test("rejects other origins, invalid project ids and the 17th viewer", async () => {
     expect(await statusOf("/live", { "Sec-Fetch-Site": "cross-site" })).toBe(403);
     for (const origin of ["http://evil.example", "http://127.0.0.1:1", "null"])
       expect(await statusOf("/live", { Host: "127.0.0.1:9464", Origin: origin })).toBe(403);

@@ -18,7 +18,7 @@ test("the live page shows no lag of the effects if everything is applied", () =>
   ]);
 });
 
-test("the live page shows the usage of the watched project, whatever its name is", () => {
+test("the live page shows the usage of the watched project", () => {
   const usage = [
     { project: "other", billable: 9, historical: 9, duplicates: 9 },
     { project: "shop", billable: 1_500, historical: 0, duplicates: 2 },

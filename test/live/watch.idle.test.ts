@@ -65,7 +65,6 @@ describe("the live page without viewers", () => {
       () => connections.length === 1 && connections.every((connection) => connection.isClosed()),
     );
     expect(await consumersOn(gateway.nats)).toBe(0);
-    // While a second viewer gets three snapshots, the first viewer gets none.
     const snapshotsThen = snapshots;
     let controlLooks = 0;
     const control = watchOf(() => controlLooks++);

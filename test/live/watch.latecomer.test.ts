@@ -87,7 +87,6 @@ describe("a viewer who joins later", () => {
     await until(async () => (await consumersOn(gateway.nats)) === 1);
     let isAdded = false;
     onTake = () => {
-      // The feed may read the time more than once per event.
       if (isAdded) return;
       isAdded = true;
       expect(first.events).toEqual([]);
@@ -121,7 +120,7 @@ describe("a viewer who joins later", () => {
   });
 });
 
-test("a new viewer gets the projects, and the counts of the last minute", async () => {
+test("a new viewer gets the projects and the last minute's counts", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const { id, key } = await gateway.project();

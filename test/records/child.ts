@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 const native = new URL("../../src/records/native.ts", import.meta.url).href;
 
 /**
- * Provides `createNativeScanner` and `startScans(count)`. `startScans` starts `count` background
- * scans of 4 MB and returns their promises.
+ * Provides `createNativeScanner` and `startScans(count)`. `startScans` starts background scans of 4
+ * MB and returns their promises.
  */
 export const startScansSource = `
   const { createNativeScanner } = await import(${JSON.stringify(native)});
@@ -22,7 +22,6 @@ interface Ended {
   readonly output: string;
 }
 
-/** `source` is a module. `output` is its output, with stderr after stdout. */
 export function runChild(source: string): Ended {
   const child = spawnSync(
     process.execPath,

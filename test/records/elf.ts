@@ -4,13 +4,11 @@ import { readFileSync } from "node:fs";
 
 interface DynamicSymbol {
   readonly name: string;
-  /** False if the file imports the symbol. */
   readonly defined: boolean;
 }
 
 const dynamicSymbolTable = 11;
 
-/** Throws if the file is not such an ELF file, or if it has no dynamic symbols. */
 export function dynamicSymbolsOf(path: string): DynamicSymbol[] {
   const file = readFileSync(path);
   if (file.readUInt32BE(0) !== 0x7f454c46 || file[4] !== 2 || file[5] !== 1) {

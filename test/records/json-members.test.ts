@@ -30,7 +30,7 @@ function membersOf(text: string): readonly Member[] {
 const space = fc.constantFrom("", "", " ", "\t ", "\r");
 const member = fc.tuple(fc.string({ unit: "binary", maxLength: 5 }), fc.json(), space, space);
 
-test("the JSON walker finds the members of an object and the elements of an array", () => {
+test("the JSON walker finds members of objects and elements of arrays", () => {
   fc.assert(
     fc.property(fc.array(member, { maxLength: 6 }), (members) => {
       const texts = members.map(

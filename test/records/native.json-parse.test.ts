@@ -10,7 +10,6 @@ const scanners = [
   ["reference", createReferenceScanner(4)],
 ] as const;
 
-// Each value alone and in bodies, because different code reads a token at different positions.
 const places: readonly ((value: string) => string)[] = [
   (value) => value,
   (value) => `[${value}]`,

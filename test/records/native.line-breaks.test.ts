@@ -8,7 +8,7 @@ describe("a scan", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`replaces line breaks between tokens by spaces, and changes nothing else (${name})`, () => {
+    test(`replaces line breaks between tokens by spaces (${name})`, () => {
       const scanner = createScanner(2);
       const spaces = " ".repeat(100_000);
       const texts = [

@@ -24,7 +24,7 @@ const wrongBodies = [
 ];
 
 describe("the addon's binding", () => {
-  test("throws on a table that is not a Uint32Array or has no room for a row", () => {
+  test("throws on a table that is invalid or too small", () => {
     const wrongTables = [
       ...wrongBodies,
       new Uint8Array(1000),
@@ -78,7 +78,7 @@ describe("the addon's binding", () => {
     }
   });
 
-  test("throws on scanMore before a scan, or with a body of a different length", () => {
+  test("throws on scanMore before a scan or with another body", () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
     expect(() => scanner.scanMoreInBackground(Buffer.alloc(0))).toThrow(/another length/);

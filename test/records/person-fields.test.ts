@@ -30,7 +30,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ b: 2, [field]: { a: 1 } });
     });
 
-    test("is merged key by key if it is sent at both levels, and the top level has precedence", () => {
+    test("is merged key by key if it is sent at both levels", () => {
       const nested = { a: "nested", b: { deep: 1 }, c: null };
       const { record } = stored({
         properties: { [field]: nested },
@@ -40,7 +40,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: nested });
     });
 
-    test("is merged by name, whatever the notation of the names", () => {
+    test("is merged by name in any notation", () => {
       const { record, line } = storedText(
         `{"event":"e","distinct_id":"u","${field}":{"\\u0061":1,"é":2},"properties":{"${field}":{"a":0,"\\u00e9":0,"b":0}}}`,
       );
@@ -102,7 +102,7 @@ describe("person fields", () => {
       expect(record["properties"]).toEqual({ [field]: {} });
     });
 
-    test("fails only its own event if its two occurrences together exceed 512 KiB", () => {
+    test("fails only its own event if both occurrences exceed 512 KiB", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };
       const good = { event: "good", distinct_id: "u" };
       const { records, errors } = take({
@@ -156,7 +156,7 @@ describe("person fields", () => {
       });
     });
 
-    test("keeps the names of an array, and ignores other values with a warning", () => {
+    test("keeps the names of an array and ignores other values", () => {
       const { record, warnings } = stored({
         $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"],
       });
@@ -171,7 +171,7 @@ describe("person fields", () => {
     });
   });
 
-  test('of a `$set` event are stored in a record of the kind "set"', () => {
+  test('of a `$set` event are stored with the kind "set"', () => {
     const { record, warnings } = stored({
       event: "$set",
       properties: { $set: { a: 1 }, $unset: ["b"] },
@@ -201,7 +201,7 @@ describe("person fields", () => {
   describe("of an object", () => {
     const engaged = { isEngage: true };
 
-    test("on /engage become a $identify event if the object has no event name", () => {
+    test("on /engage become a $identify event without an event name", () => {
       const said = { token: "t", $distinct_id: "u", $set: { email: "a@b.c" } };
       const { records, warnings } = take(said, engaged);
       expect(warnings).toEqual([]);
@@ -219,7 +219,7 @@ describe("person fields", () => {
       expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
     });
 
-    test("on /engage leave the event name unchanged, and the object is dropped if the name is invalid", () => {
+    test("on /engage leave the event name unchanged", () => {
       expect(take({ event: "e", distinct_id: "u" }, engaged).records[0]).toMatchObject({
         event: "e",
         kind: "custom",
@@ -229,7 +229,7 @@ describe("person fields", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("on other paths do not become an event if the object has no event name", () => {
+    test("on other paths do not become an event without an event name", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });
@@ -250,7 +250,7 @@ describe("person fields", () => {
     },
   );
 
-  test("are merged from the top level and from properties, and the top level has precedence", () => {
+  test("are merged from the top level and from properties", () => {
     const clean = (value: unknown): unknown =>
       JSON.parse(JSON.stringify(value).replaceAll("\\u0000", "\ufffd")) as unknown;
     const listed = (value: object | undefined): string[] =>

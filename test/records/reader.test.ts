@@ -1,6 +1,3 @@
-// The reader returns what JSON.parse returns, whether it reads a line by the addon's offsets or
-// member by member.
-
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Part, type RecordField, recordFields } from "../../src/records/fields.ts";
@@ -160,7 +157,7 @@ function agreed(lines: readonly string[]): boolean[] {
   return taken;
 }
 
-test("the reader finds the members by their offsets in each record that the gateway writes", () => {
+test("the reader finds the members of each record that the gateway writes", () => {
   fc.assert(
     fc.property(eventLikeJson, (body) => {
       const lines = linesOf(body);
@@ -180,7 +177,7 @@ function linesOf(body: string): readonly string[] {
   }
 }
 
-test("the reader finds the members by their offsets in a record with replaced values if `replaced` is the last member", () => {
+test("the reader finds the members of a record with replaced values", () => {
   const event = { event: "e", distinct_id: "u", timestamp: "soon", uuid: '}"],{' };
   const [line = ""] = take({ batch: [{ ...event, $set: { a: 1 } }] }).lines.map((text) =>
     text.trimEnd(),
@@ -200,7 +197,19 @@ test("the reader finds the members by their offsets in a record with the version
   ]);
 });
 
-test("the reader finds the members by their offsets in every kind of record, in either stream, with or without a person profile", () => {
+test("the reader finds the members by their offsets in a record with the result of its schema", () => {
+  const line = recordOf();
+  const withSchema = (text: string): string => `${line.slice(0, -1)},"schema":${text}}`;
+  const results = [
+    '{"version":1,"ok":true}',
+    '{"version":2,"ok":false,"errors":["a: \\"}] is required"]}',
+    "null",
+    "[]",
+  ];
+  expect(agreed(results.map(withSchema))).toEqual([true, true, false, false]);
+});
+
+test("the reader finds the members of every kind of record", () => {
   const lines = kinds.flatMap((kind) =>
     [true, false].flatMap((person_profile) =>
       [true, false].map((historical) => recordOf({ kind, person_profile, historical })),
@@ -211,7 +220,7 @@ test("the reader finds the members by their offsets in every kind of record, in 
   expect(agreed(projects)).toEqual(projects.map(() => true));
 });
 
-test("the reader finds the members of a line by their offsets after any other line", () => {
+test("the reader finds the members of a line after any other line", () => {
   const others = ["timestamp_sent", "sent_at"].map((name) =>
     recordOf({ received_at: undefined, ip: undefined, kind: undefined, [name]: "x" }),
   );

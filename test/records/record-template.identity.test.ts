@@ -82,7 +82,7 @@ describe("the identity of an event without a uuid is the same on a retry", () =>
   });
 });
 
-test("the identity of an event differs from the identity of any event with different content", () => {
+test("the identity of an event differs if its content differs", () => {
   const base = { receivedAtMs: firstMs, timestamp };
   const all: Sent[] = [
     base,
@@ -100,7 +100,7 @@ test("the identity of an event differs from the identity of any event with diffe
   expect(new Set(all.map(identityOf)).size).toBe(all.length);
 });
 
-test("the identity of an event with a uuid does not depend on what the gateway adds", () => {
+test("the identity of an event with a uuid ignores the gateway's additions", () => {
   const first = recordOf({ receivedAtMs: firstMs, timestamp });
   const again = recordOf({ receivedAtMs: againMs, timestamp, ip: "10.0.0.1" });
   expect(eventIdentity(again, SentWith.Uuid)).not.toBe(eventIdentity(first, SentWith.Uuid));

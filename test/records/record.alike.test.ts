@@ -1,5 +1,3 @@
-// The text that all records of a request share is written once and copied.
-
 import { describe, expect, test } from "vitest";
 import { JsonRecordWriter } from "../../src/records/record.ts";
 import { uuidAt } from "../../src/records/record-template.ts";
@@ -63,7 +61,7 @@ describe("a record of a batch", () => {
     },
   );
 
-  test("has its own project, however the projects of the batch alternate", () => {
+  test("has its own project", () => {
     const uuids = { write: () => {} };
     const records = new JsonRecordWriter({ uuids });
     const context = {

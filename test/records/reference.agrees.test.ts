@@ -6,7 +6,7 @@ import { eventLikeJson, mutatedJson } from "../kit/event-like-json.ts";
 import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { outcomeOf, parses } from "../kit/scan-outcome.ts";
 
-// Three rows, so that batches use scanMore as well.
+// Few rows, so that batches use scanMore as well.
 const rows = 3;
 const native = createNativeScanner(rows);
 const reference = createReferenceScanner(rows);
@@ -44,7 +44,7 @@ describe("the native scanner and the reference agree", () => {
     );
   }, 30_000);
 
-  test("on white space in and around a body that is not UTF-8, in linear time", () => {
+  test("on white space around a body that is not UTF-8", () => {
     const space = " \n".repeat(150_000);
     for (const body of [
       `{"a":"${space}\xff"}`,

@@ -24,7 +24,6 @@ function flagNames(flags: Readonly<Record<string, number>>, word: number): strin
 }
 
 // The table in words: "Type text" for a part with a span, and "Type" for a part without a span.
-// Absent parts are omitted.
 export function inWords(
   scanner: Scanner,
   text: string,

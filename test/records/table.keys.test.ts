@@ -11,7 +11,7 @@ describe("the scan table", () => {
   ] as const) {
     const rowsOf = (text: string): Record<string, unknown>[] => inWords(scanner, text).rows;
 
-    test(`has the API key of an event, of an envelope and of an array (${name})`, () => {
+    test(`has the API key of an event, envelope or array (${name})`, () => {
       const keyOf = (text: string): unknown => {
         const { envelope } = inWords(scanner, text);
         return [envelope["key"] ?? "none", envelope["other key"] ?? "they agree"].join(", ");
@@ -103,7 +103,6 @@ describe("the scan table", () => {
       const plain = { item: 'Object {"event":"e"}', event: 'PlainString "e"' };
       expect(rowsOf(`[{"event":"e"},${item},{"event":"e"}]`)).toEqual([plain, row, plain]);
       expect(rowsOf(`{"batch":[${item},{"event":"e"},${item}]}`)).toEqual([row, plain, row]);
-      // Only the last occurrence of a repeated part is stored.
       expect(rowsOf('[{"offset":1,"$unset":2,"offset":null}]')).toEqual([
         { item: expect.any(String), Offset: "Null null", Unset: "Number 2" },
       ]);

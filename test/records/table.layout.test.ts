@@ -18,7 +18,7 @@ async function load(change: (layout: Record<string, number>) => object): Promise
   return loadAddon();
 }
 
-test("the addon loads only if its table layout equals the layout of the program", async () => {
+test("the addon loads only with the table layout of the program", async () => {
   await expect(load((layout) => layout)).resolves.toHaveProperty("EventScanner");
 });
 

@@ -43,7 +43,7 @@ describe("the rows of the scan table", () => {
       });
     });
 
-    test(`hold the events of a batch, and the root holds no events (${name})`, () => {
+    test(`hold the events of a batch (${name})`, () => {
       for (const order of [
         (batch: string) =>
           `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,
@@ -115,7 +115,7 @@ describe("the rows of the scan table", () => {
         expect(rowsOf(`{${inner}}`)[0]!["flags"]).toEqual(["EscapedInnerKey"]);
     });
 
-    test(`have a flag for a key repeated in an object inside the event (${name})`, () => {
+    test(`have a flag for a repeated key in a nested object (${name})`, () => {
       for (const inner of [
         '"properties":{"a":1,"b":2,"a":3}',
         '"properties":{"a":{"b":[{"c":1,"c":1}]}}',
@@ -176,7 +176,7 @@ describe("the rows of the scan table", () => {
       ]);
     });
 
-    test(`have a flag for more than 100 levels, counted from the event (${name})`, () => {
+    test(`have a flag for more than 100 levels (${name})`, () => {
       const nest = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
       const flags = (text: string) =>
         rowsOf(text).map((row) => String(row["flags"]).includes("TooDeep"));
@@ -230,7 +230,7 @@ describe("the rows of the scan table", () => {
       );
     });
 
-    test(`have a flag for a lone surrogate in a key or value at any depth (${name})`, () => {
+    test(`have a flag for a lone surrogate at any depth (${name})`, () => {
       const lone = [
         '"\\ud800"',
         '"\\ud800\\ue000"',

@@ -16,7 +16,7 @@ export function occupyThreadPool(): () => Promise<void> {
   execFileSync("mkfifo", [pipe]);
   const opened = Array.from({ length: threads }, () => open(pipe, "r"));
   return async () => {
-    // Because this process is a reader, opening for writing does not block.
+    // This process is also a reader, so opening for writing does not block.
     const writer = openSync(pipe, constants.O_RDWR);
     for (const handle of await Promise.all(opened)) await handle.close();
     closeSync(writer);

@@ -21,7 +21,7 @@ const range = (start: number, end: number): number[] =>
 
 describe("uuids", () => {
   describe("a new uuid", () => {
-    test("is a valid UUID of version 7 with the time of its creation", () => {
+    test("is a valid UUID of version 7 with its time of creation", () => {
       fc.assert(
         fc.property(fc.integer({ min: 0, max: 2 ** 48 - 1 }), (nowMs) => {
           const uuid = newUuid(nowMs);

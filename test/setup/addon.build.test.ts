@@ -17,7 +17,7 @@ function setUpIn(folder: string) {
   return { status, stdout, stderr };
 }
 
-test("set-up rejects a path with a space, which make does not accept, before it installs anything", () => {
+test("set-up rejects a path with a space before it installs anything", () => {
   const folder = smallProject({ name: "pen stock", npm });
   expect(setUpIn(folder)).toEqual({
     status: 1,
@@ -26,7 +26,7 @@ test("set-up rejects a path with a space, which make does not accept, before it 
   });
 });
 
-test("set-up builds the addons once, and reports the compiler's errors", () => {
+test("set-up builds the addons once", () => {
   const folder = smallProject({ npm });
   linkPackages(folder);
   write(

@@ -6,7 +6,6 @@ import { temporaryFolder } from "../kit/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
-/** Runs the clone's launcher through a symbolic link, in a separate folder. */
 function launch(args: readonly string[], env: NodeJS.ProcessEnv): string {
   const folder = temporaryFolder();
   const link = path.join(folder, "penstock");
@@ -19,7 +18,7 @@ test("the launcher runs the penstock of its clone from any folder", () => {
   expect(launch(["--version"], env)).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test("the launcher uses the data folder of its clone unless PENSTOCK_DATA_DIR is set", () => {
+test("the launcher uses its clone's data folder unless PENSTOCK_DATA_DIR is set", () => {
   const bin = temporaryFolder();
   writeFileSync(path.join(bin, "node"), '#!/bin/sh\necho "$PENSTOCK_DATA_DIR|$*"\n');
   chmodSync(path.join(bin, "node"), 0o755);

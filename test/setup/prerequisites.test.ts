@@ -26,7 +26,7 @@ function setUpWith(programs: string[]): { status: number | null; out: string; fo
 }
 
 describe("set-up", () => {
-  test("stops before any change if only the compiler is missing, and names the compiler", () => {
+  test("stops before any change if only the compiler is missing", () => {
     const { status, out, folder } = setUpWith(["npm", "python3", "make"]);
     expect(status).toBe(1);
     expect(out).toMatch(/missing on this host: g\+\+$/m);

@@ -15,10 +15,6 @@ export function write(file: string, text: string): void {
   writeFileSync(file, text);
 }
 
-/**
- * The scripts with a small program and a small addon, in a folder of the given name. `npm` is the
- * content of the npm stand-in.
- */
 export function smallProject({ name = "project", npm }: { name?: string; npm: string }): string {
   const folder = path.join(temporaryFolder(), name);
   for (const file of ["scripts", "package.json", "package-lock.json", "tsconfig.json"]) {

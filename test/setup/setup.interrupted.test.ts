@@ -84,7 +84,6 @@ describe("set-up", () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);
-    // The set-up records the process after it has started it.
     const lock = path.join(folder, ".cache/setup.lock");
     await expect
       .poll(() => readFileSync(lock, "utf8"), { interval: 5, timeout: soonMs })

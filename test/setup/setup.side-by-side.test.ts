@@ -78,7 +78,7 @@ describe("set-up with npm and apt-get at the same time", () => {
   test.each([
     ["npm", "npm ci failed"],
     ["apt-get", "nats-server could not be fetched"],
-  ] as const)("ends both programs if %s fails, and reports the error", async (program, message) => {
+  ] as const)("ends both programs if %s fails", async (program, message) => {
     const folder = slowProject();
     const run = start(folder);
     const pids = await bothOf(folder);

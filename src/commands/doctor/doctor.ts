@@ -1,11 +1,12 @@
-// `doctor` checks everything that a gateway with these settings needs, and prints the problems with
-// their fixes. It changes nothing. It ends within about ten seconds, even if no server responds.
+// The command `doctor` checks everything that a gateway with these settings needs, and prints
+// problems with instructions to fix them. It changes nothing. It ends after about ten seconds, even
+// if no server responds.
 
 import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
-import { wantedConfigs } from "../../gateway/streams/desired.ts";
-import { ownAuthorization } from "../../platform/base/port-access.ts";
+import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
+import { ownSignature } from "../../platform/base/port-access.ts";
 import { folderFix, readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
 import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
 import { type Config, variableOf } from "../../platform/settings/config.ts";
@@ -35,7 +36,6 @@ import {
 } from "./ports.ts";
 
 export interface DoctorOptions {
-  /** Monitoring URLs of nats-server, separated by commas. */
   readonly monitor?: string;
   readonly json: boolean;
   readonly strict: boolean;
@@ -43,7 +43,10 @@ export interface DoctorOptions {
 
 const portTimeoutMs = 1_500;
 
-/** Runs all checks. Throws a CommandError: exit code 1 for a failed check, 2 for a bad setting. */
+/**
+ * Throws a CommandError if a check fails or a setting is invalid. The exit code is 1 for a failed
+ * check and 2 for an invalid setting.
+ */
 export async function doctor(
   settings: ConfigResult,
   options: DoctorOptions,
@@ -52,7 +55,7 @@ export async function doctor(
   const check = checkOf("settings");
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
-    ? [check.ok("all valid"), ...(await checkAll(settings.config, monitors, context))]
+    ? [...checkIgnored(settings.config), ...(await checkAll(settings.config, monitors, context))]
     : settings.faults.map((fault) =>
         check.fail(fault, "see --help, or docs/reference/settings.md"),
       );
@@ -62,6 +65,12 @@ export async function doctor(
   );
   if (!settings.ok) throw new CommandError("", usageExitCode);
   if (counts.fail > 0 || (options.strict && counts.warn > 0)) throw new CommandError("");
+}
+
+function checkIgnored({ ignored = [] }: Config): Finding[] {
+  const check = checkOf("settings");
+  if (ignored.length === 0) return [check.ok("all valid")];
+  return ignored.map((fault) => check.warn(fault, "correct it, unset it, or use its flag"));
 }
 
 async function checkAll(
@@ -94,20 +103,20 @@ async function checkPorts(
   const timeoutMs = portTimeoutMs;
   const embedded = config.natsUrl === undefined ? embeddedUrl(config, host) : undefined;
   const natsUrl = config.natsUrl ?? embedded;
-  // The process that uses the data folder may have other ports than these settings.
+  // The process that uses the data folder may have different ports than these settings.
   const noted = embedded === undefined ? undefined : readHolder(resolve(config.dataDir));
   const mine = async (): Promise<Instance> => ({
     ...instanceOf({ ...config, natsUrl }),
     stream_created: (await nats).streamCreated,
   });
-  const headers = ownAuthorization(config);
+  const sign = ownSignature(config);
   const { effectsHost, adminHost } = config;
   const effects = checkEffectsPort(
-    { host: effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs, headers },
+    { host: effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs, sign },
     mine,
   );
   const adminPort = noted?.adminPort ?? config.adminPort;
-  const asked = { host: adminHost, port: adminPort, timeoutMs, headers };
+  const asked = { host: adminHost, port: adminPort, timeoutMs, sign };
   const admin = await checkAdminPort(asked, mine);
   const isTls = config.tlsCert !== undefined;
   const open = await checkPublicPort(
@@ -117,7 +126,6 @@ async function checkPorts(
   return [open, admin.finding, await effects];
 }
 
-/** Returns the URL of the embedded nats-server; undefined if it does not run. */
 function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
   try {
     return findNats(config, host).natsUrl;
@@ -126,7 +134,7 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** Parses the URLs. The error does not show an invalid URL, which may contain a password. */
+/** Returns the URLs. An invalid URL is not in the error, because it may contain a password. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;
@@ -138,10 +146,8 @@ function monitorUrls(text: string | undefined): string[] {
 
 function checkMachine(config: Config, storedBytes: number | undefined): Finding[] {
   const { natsUrl, dataDir } = config;
-  const streamBytesTotal = wantedConfigs(config).reduce(
-    (sum, { max_bytes: bytes }) => sum + bytes,
-    0,
-  );
+  const streams = [...wantedConfigs(config), ...rejectedConfigs(config)];
+  const streamBytesTotal = streams.reduce((sum, { max_bytes: bytes }) => sum + bytes, 0);
   const disk =
     natsUrl === undefined
       ? [checkFolder(dataDir), checkDisk({ dataDir, streamBytesTotal, storedBytes })]

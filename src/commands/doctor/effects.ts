@@ -1,5 +1,5 @@
-// Checks the database of the effects. A missing database is no problem, because the effects are
-// optional.
+// Checks the database of the effects. The effects are optional, so a missing database is not a
+// problem.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -29,7 +29,6 @@ import { lagSecondsMax } from "./ports.ts";
 const databaseTimeoutMs = 5_000;
 const check = checkOf("effects");
 
-/** Returns the findings about the database. Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
   const place = storePlace(config);
   if (place.kind === "sqlite" && isAbsent(place.file))
@@ -68,7 +67,6 @@ async function checkDatabase(
     ];
   }
   const [totals, applied] = answer;
-  // The checks of NATS report a server that does not respond.
   const { foreign, statuses } = await withNats(command, (connection) =>
     streamsOf(connection, applied, prefix),
   ).catch(() => ({ foreign: [], statuses: undefined }));
@@ -94,7 +92,7 @@ async function checkDatabase(
   ];
 }
 
-/** Returns the file or its folder, whichever is not writable. SQLite also writes to the folder. */
+/** Returns the first path without write access. SQLite writes to the file and to its folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {
@@ -107,7 +105,6 @@ function unwritable(file: string): string | undefined {
 }
 
 interface Streams {
-  /** The streams of the database that do not exist in this NATS, or were created again. */
   readonly foreign: readonly string[];
   readonly statuses: readonly StreamStatus[];
 }

@@ -1,5 +1,3 @@
-// Checks when certificates and credentials expire, and whether addons and posthog-js load.
-
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dayMs } from "../../platform/base/day.ts";
@@ -9,12 +7,10 @@ const soonMs = 14 * dayMs;
 const certificates = checkOf("certificates");
 
 export interface NamedFile {
-  /** The variable that names the file. */
   readonly setting: string;
   readonly file: string;
 }
 
-/** Checks when a chain expires. Its form and its key were checked when the settings were read. */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -24,7 +20,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/** Checks when authorities expire. Certificates of the other authorities stay valid. */
+/** If one certificate authority expires, the other authorities stay valid. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -53,7 +49,6 @@ interface Times {
   readonly endsMs: number;
 }
 
-/** Returns the validity of the certificates, or a finding if the file is invalid. */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
     const pems = readFileSync(file, "utf8").matchAll(
@@ -76,7 +71,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return certificates.fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** Checks when credentials expire. They never expire if `exp` is absent or 0. */
+/** Checks if the credentials have expired. They never expire if `exp` is missing or 0. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   try {
     const jwt =
@@ -112,11 +107,8 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Loads the part. Throws if it is missing. */
   readonly load: () => unknown;
-  /** The consequence if the part is missing. */
   readonly without: string;
-  /** Whether the gateway needs this part to start. */
   readonly isNeeded: boolean;
 }
 
@@ -143,9 +135,8 @@ interface Scripts {
 }
 
 /**
- * Checks the scripts for pages with the HTML snippet. Without them, a page sends no events and
- * shows no error. `read` returns the served files, or throws. `setting` is `off` if no scripts
- * should be served.
+ * Checks the scripts that the HTML snippet loads. If they are missing, a page sends no events and
+ * shows no error. If `setting` is `off`, no scripts are served on purpose.
  */
 export function checkScripts(
   read: () => Scripts | undefined,

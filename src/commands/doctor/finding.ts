@@ -1,5 +1,4 @@
-// The result of a check. No check prints or throws, and no text contains a secret. URLs are shown
-// without users. Keys and tokens are never shown.
+// The result of a check. A check does not print or throw, and its texts do not contain secrets.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { table } from "../terminal.ts";
@@ -7,11 +6,11 @@ import { table } from "../terminal.ts";
 type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** The name of the check: one or two words, which never change. */
+  /** The name of the check in one or two words. It must not change between releases. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
-  /** The setting or command that fixes the problem. Only for `warn` and `fail`. */
+  /** The setting or command that fixes the problem. It is only set for `warn` and `fail`. */
   readonly fix?: string;
 }
 
@@ -74,7 +73,6 @@ function sentence(text: string): string {
   return text.endsWith("?") ? text : `${text}.`;
 }
 
-/** Returns the text on one line, shortened and without control characters. */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;

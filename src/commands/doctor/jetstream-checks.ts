@@ -1,12 +1,11 @@
-// Checks whether the account and the server have enough storage for the streams of the settings.
-// The storage of existing streams is already reserved.
+// Checks if the account and the server have enough storage for the streams of these settings.
+// Existing streams have already reserved their storage.
 
 import type { AccountLimits, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-checks.ts";
 
-/** The storage of one server. */
 export interface ServerRoom {
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -16,10 +15,12 @@ export interface ServerRoom {
 interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
-  /** The streams of the gateway's buckets, with their reserved bytes, or 0 for no limit. */
-  readonly buckets: ReadonlyMap<string, number>;
+  /**
+   * The other streams, without which a gateway starts: of its others and of rejected events. With
+   * their reserved bytes, or 0 for no limit.
+   */
+  readonly others: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
-  /** The JetStream domain of the hub. Only at a leaf node, whose bucket must be a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -28,12 +29,10 @@ interface Room {
   readonly fix: string;
   readonly bytesMax: number;
   readonly usedBytes: number;
-  /** Number of nodes with this storage. Each node stores one copy of a stream. */
   readonly nodes: number;
 }
 
 const check = checkOf("jetstream");
-/** The minimum of PENSTOCK_STREAM_BYTES_MAX. */
 const streamBytesLeast = 1_048_576;
 const enable =
   "add a `jetstream { store_dir: … }` block to nats-server's configuration, and enable it for the account";
@@ -49,7 +48,7 @@ export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding
 }
 
 export function checkRoom(question: RoomQuestion): Finding[] {
-  const { facts, wanted, buckets, server } = question;
+  const { facts, wanted, others, server } = question;
   const { account, streams } = facts;
   const replicas = wanted[0]?.num_replicas ?? 1;
   const isTiered = Object.keys(account.tiers ?? {}).length > 0;
@@ -61,7 +60,7 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const faults = limitFaults(question, usage.limits);
   if (faults.length > 0) return faults;
 
-  // An account with tiers counts each stream once. An account without tiers counts every replica.
+  // If the account has tiers, each stream counts once. If it has no tiers, each replica counts.
   const copiesOf = (count: number): number => (isTiered ? 1 : count);
   const copies = copiesOf(replicas);
   const reservedFor = (info: StreamInfo | undefined): number => {
@@ -75,11 +74,11 @@ export function checkRoom(question: RoomQuestion): Finding[] {
       Math.max(0, bytes * copies - reservedFor(streams.get(name))),
     ),
   );
-  const bucketBytes = sum(
-    [...buckets].map(([name, bytes]) => (streams.has(name) ? 0 : bytes * copies)),
+  const otherBytes = sum(
+    [...others].map(([name, bytes]) => (streams.has(name) ? 0 : bytes * copies)),
   );
   const size = `${wanted.length} streams of ${shownBytes(wanted[0]?.max_bytes ?? 0)}${replicas > 1 ? ` × ${replicas}` : ""}`;
-  const added = streamBytes + bucketBytes;
+  const added = streamBytes + otherBytes;
   if (added === 0) return [check.ok(`enabled; ${size} are reserved`)];
   const asks = `${size}: ${shownBytes(added)} must still be reserved`;
 
@@ -112,24 +111,24 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   if (added <= free) return [check.ok(`enabled; ${asks}, ${whose} has ${shownBytes(free)}`)];
 
   const found = `${asks}, but only ${shownBytes(Math.max(0, bytesMax - usedBytes))} of ${whose}'s ${shownBytes(bytesMax)} are left`;
-  const fitting = Math.floor((free - bucketBytes) / (wanted.length * copies));
+  const fitting = Math.floor((free - otherBytes) / (wanted.length * copies));
   // A smaller setting does not shrink existing streams.
   const isFirst = wanted.every(({ name }) => !streams.has(name)) && fitting >= streamBytesLeast;
   const lower = isFirst
     ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit; or ${fix}`
     : `lower PENSTOCK_STREAM_BYTES_MAX; or ${fix}`;
-  // A missing usage record is a warning, because a gateway starts without it.
+  // The other streams are a warning, because a gateway starts without them.
   return streamBytes > free
     ? [check.fail(found, lower)]
-    : [check.warn(`${found}: no storage for the usage record`, lower)];
+    : [check.warn(`${found}: no storage for the usage record or for rejected events`, lower)];
 }
 
 function limitFaults(
-  { facts, wanted, buckets, hubDomain }: RoomQuestion,
+  { facts, wanted, others, hubDomain }: RoomQuestion,
   limits: AccountLimits,
 ): Finding[] {
   const faults: Finding[] = [];
-  const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
+  const names = [...wanted.map(({ name }) => name), ...others.keys()];
   const missing = names.filter((name) => !facts.streams.has(name));
   if (missing.length === 0) return faults;
   const { streams } = facts.account;
@@ -144,7 +143,7 @@ function limitFaults(
     const fix = `PENSTOCK_STREAM_BYTES_MAX=${largest}, or raise the account's disk_max_stream_bytes`;
     faults.push(check.fail(found, fix));
   }
-  const unlimited = missing.filter((name) => buckets.get(name) === 0);
+  const unlimited = missing.filter((name) => others.get(name) === 0);
   if (limits.max_bytes_required && unlimited.length > 0) {
     const commands = unlimited.map((name) => {
       const bucket = name.replace(/^KV_/, "");

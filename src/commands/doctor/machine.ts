@@ -1,5 +1,3 @@
-// Checks the limits of open files and memory, and the free disk space of the machine.
-
 import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join, resolve } from "node:path";
@@ -11,13 +9,12 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * The memory of an idle gateway process. `processBytes` adds its buffers and scan tables.
- * docs/guides/sizing.md has the same numbers.
+ * The memory of an idle gateway process without its buffers. docs/guides/sizing.md contains the
+ * same number.
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
-/** Checks the limit of open files, which is the same for the gateway and this command. */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
   const limit = openFilesMax();
@@ -31,7 +28,7 @@ export function checkFiles(): Finding {
     : check.ok(limit === Number.POSITIVE_INFINITY ? "no limit" : found);
 }
 
-/** Checks the memory. Small requests may exceed the in-flight budget by an eighth. */
+/** Checks the memory. Small requests may exceed the limit for bytes in flight by an eighth. */
 export function checkMemory({
   inflightBytesMax,
   workers,
@@ -54,10 +51,9 @@ export function checkMemory({
     : check.warn(`${found}: the system may kill it under load`, fix);
 }
 
-/** Returns the limit of the control group, or the memory of the machine if it is smaller. */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  // Without a limit, the result is 0. In version 1 of control groups, it then exceeds any memory.
+  // Without a limit, this is 0 or, in version 1 of control groups, more than the total memory.
   const group = constrainedMemory();
   const isGroup = group > 0 && group < machine;
   return { bytes: isGroup ? group : machine, isGroup };
@@ -66,11 +62,9 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
 interface DiskQuestion {
   readonly dataDir: string;
   readonly streamBytesTotal: number;
-  /** Present size of all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
 }
 
-/** Checks the disk of the embedded nats-server. */
 export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuestion): Finding {
   const check = checkOf("disk");
   const folder = resolve(dataDir);

@@ -1,5 +1,5 @@
-// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration). The fields
-// that it reads are the same in 2.9 to 2.15.
+// Reads the monitoring endpoints of nats-server. The fields that it uses are the same in the
+// versions 2.9 to 2.15.
 
 import { get } from "../../platform/base/http-request.ts";
 import { objectIn } from "../../platform/base/json.ts";
@@ -7,22 +7,17 @@ import { nanosPerMs } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 export interface MonitorFacts {
-  /** The URL without user and password. */
   readonly url: string;
   readonly serverName: string;
-  /** The state of JetStream; undefined if the server runs without JetStream. */
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
 interface MonitoredJetStream {
-  /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
-  /** Interval of fsyncs; undefined for nats-server before 2.10. */
+  /** The sync interval in ms. nats-server before version 2.10 does not report it. */
   readonly syncIntervalMs: number | undefined;
-  /** The storage for streams, including `reservedBytes`. */
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
-  /** Number of servers; 1 outside a cluster. */
   readonly clusterSize: number;
 }
 
@@ -38,7 +33,7 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/** Returns the facts of a server. Rejects with an Error whose message completes "http://…: …". */
+/** Reads the endpoints. Rejects with an Error whose message can follow the text "http://…: ". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const signal = AbortSignal.timeout(timeoutMs);
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
@@ -68,7 +63,6 @@ export function shownMonitor(url: string): string {
   return shown.href.replace(/\/$/, "");
 }
 
-/** Checks `sync_interval` of the embedded server, or of each server with a given endpoint. */
 export function checkSync(known: {
   embedded?: boolean | undefined;
   monitors: readonly MonitorFacts[];

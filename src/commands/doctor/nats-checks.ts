@@ -1,6 +1,3 @@
-// Queries NATS once, and checks the server: whether it responds, its version, its largest message,
-// and its clock. Only reads.
-
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
@@ -11,7 +8,6 @@ import { checkOf, type Finding, inTime, shownBytes } from "./finding.ts";
 
 const slowRoundTripMs = 50;
 const clockToleranceMs = 2_000;
-/** Typical maximum size of an event of an SDK. */
 const eventBytesMax = 1_000_000;
 
 export function checkConnection({
@@ -39,7 +35,6 @@ export function checkConnection({
   );
 }
 
-/** Checks the version of nats-server, such as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);
@@ -100,10 +95,8 @@ export function checkClock(clock: ClockReading | undefined): Finding {
 export interface NatsFacts {
   readonly connectMs: number;
   readonly server: ServerInfo;
-  /** The `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** Time of a ping. Undefined if the server did not respond, so no other facts were queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
@@ -111,11 +104,9 @@ export interface NatsFacts {
 export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /** The clock of the server, from a response about a stream; undefined if no stream exists. */
   readonly clock: ClockReading | undefined;
 }
 
-/** The server's time and this machine's time, in milliseconds since the epoch. */
 interface ClockReading {
   readonly askedMs: number;
   readonly serverMs: number;
@@ -125,13 +116,11 @@ interface ClockReading {
 interface NatsQuestions {
   readonly connectMs: number;
   readonly subjectPrefix: string;
-  /** The names of the streams to query. */
   readonly names: readonly string[];
-  /** Returns the timeout of the next request. */
   readonly timeoutMs: () => number;
 }
 
-/** Queries NATS once. Resolves within the timeouts, even if NATS does not respond. */
+/** Queries NATS. Resolves within the timeouts even if NATS does not respond. */
 export async function askNats(
   connection: NatsConnection,
   questions: NatsQuestions,
@@ -180,7 +169,7 @@ async function askJetStream(
   }
 }
 
-/** Finds the streams by subject, and the others by name. A stream may have other subjects now. */
+/** Finds the streams by subject and by name, because a stream may now have different subjects. */
 async function findStreams(
   jsm: JetStreamManager,
   { subjectPrefix, names }: NatsQuestions,
@@ -205,7 +194,7 @@ async function readClock(
   const askedMs = Date.now();
   const info = await jsm.streams.info(name);
   const answeredMs = Date.now();
-  // Since 2.9, nats-server adds its time, `ts`, to every such response. The types lack this field.
+  // Since version 2.9, nats-server adds its time to this response, but the types do not.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

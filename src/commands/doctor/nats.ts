@@ -1,13 +1,15 @@
-// The checks of NATS, which share one time budget.
+// The checks of NATS. They share one timeout.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../../gateway/projects/usage/usage.ts";
-import { fullMessageBytes, wantedConfigs } from "../../gateway/streams/desired.ts";
+import { fullMessageBytes, rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
+import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { findNatsServer } from "../../platform/embedded/find-nats-server.ts";
 import { isNoteHidden, readNatsConfig } from "../../platform/embedded/nats-config.ts";
 import type { NatsAccess } from "../../platform/nats/access.ts";
+import { managerOf } from "../../platform/nats/api.ts";
 import { bucketStream, streamName } from "../../platform/nats/names.ts";
 import { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import type { Config } from "../../platform/settings/config.ts";
@@ -34,9 +36,7 @@ const questionMsMax = 2_000;
 
 export interface NatsFindings {
   readonly findings: readonly Finding[];
-  /** Number of bytes in all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
-  /** The creation time of the first live stream; null if it is unknown. */
   readonly streamCreated: string | null;
 }
 
@@ -64,7 +64,7 @@ export async function checkNats(
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, independent });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
-    // Not awaited, because closing sends a last message to the server, which may be frozen.
+    // The promise is not awaited, because closing sends a message and the server may be frozen.
     opened.connection.close().catch(() => {});
   }
 }
@@ -72,19 +72,20 @@ export async function checkNats(
 interface ServerChecks extends Connected {
   readonly timeoutMs: () => number;
   readonly monitors: readonly MonitorFacts[];
-  /** The findings of checks that do not need the connection. */
   readonly independent: readonly Finding[];
 }
 
 async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFindings> {
   const { connection, connectMs, timeoutMs, independent } = checks;
   const wanted = wantedConfigs(config);
+  const rejected = rejectedConfigs(config);
   const { subjectPrefix } = config;
-  const buckets = new Map([
+  const others = new Map([
+    ...rejected.map(({ name, max_bytes: bytes }): [string, number] => [name, bytes]),
     [bucketStream(bucketName(subjectPrefix)), 0],
     [bucketStream(usageBucketName(subjectPrefix)), usageBytesMax],
   ]);
-  const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
+  const names = [...wanted.map(({ name }) => name), ...others.keys()];
   const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs });
   const isClustered = config.replicas > 1 || facts.server.cluster !== undefined;
   const server = [checkConnection(facts), checkVersion(facts.server.version, isClustered)];
@@ -100,10 +101,11 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   const messageBytes = fullMessageBytes(config.frameBytesMax, facts.server.max_payload);
   const { atomicBatches, sinkFileSeconds } = config;
   const { version } = facts.server;
-  const question = { wanted, streams, messageBytes, sinkFileSeconds, atomicBatches, version };
+  const own = await ownLimitsOf(config, checks);
+  const question = { wanted, streams, own, messageBytes, sinkFileSeconds, atomicBatches, version };
   const room = checkRoom({
     facts: facts.jetStream,
-    ...{ wanted, buckets, hubDomain: config.hubDomain },
+    ...{ wanted, others, hubDomain: config.hubDomain },
     server: serverRoom(config, facts.jetStream, checks.monitors),
   });
   const projects = await checkProjects(config, checks, streams);
@@ -111,11 +113,25 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   return {
     findings: [
       ...[...server, checkClock(clock), size, ...room, ...independent, ...replicas],
-      ...[...checkStreams(question), ...checkFill(question), ...projects],
+      ...checkStreams({ ...question, wanted: [...wanted, ...rejected] }),
+      ...[...checkFill(question), ...projects],
     ],
     storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
     streamCreated: streams.get(streamName(subjectPrefix, "live", 0))?.created ?? null,
   };
+}
+
+/** Returns no limits of a stream if they cannot be read. */
+async function ownLimitsOf(
+  config: Config,
+  { connection, timeoutMs }: ServerChecks,
+): Promise<ReadonlyMap<string, OwnLimits>> {
+  const manager = await managerOf(connection, { timeoutMs: timeoutMs() });
+  const found = wantedConfigs(config).map(async ({ name: stream }) => {
+    const which = { prefix: config.subjectPrefix, stream };
+    return [stream, await readOwnLimits(manager, which).catch(() => ({}))] as const;
+  });
+  return new Map(await Promise.all(found));
 }
 
 async function checkProjects(
@@ -170,7 +186,6 @@ async function open(
       connectMs: performance.now() - sinceMs,
     };
   } catch (error) {
-    // A connection that opens after the deadline is closed again.
     opening.then((connection) => connection.close()).catch(() => {});
     if (error instanceof NatsRefusedError)
       return { finding: check.fail(`${error.server}: ${error.reason}`, error.fix) };
@@ -195,7 +210,6 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
   }
 }
 
-/** Returns the embedded server's sync setting; undefined if the settings name another NATS. */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
   return runs ? (readNatsConfig(resolve(dataDir))?.isDurable ?? false) : true;
@@ -226,7 +240,6 @@ function serverRoom(
   if (monitored !== undefined) return monitored;
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
-  // The embedded server has one account.
   return {
     storeBytesMax: written.storeBytesMax,
     reservedBytes: account.reserved_storage ?? 0,

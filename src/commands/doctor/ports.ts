@@ -1,12 +1,9 @@
-// Checks whether each port is free, taken by Penstock, or taken by another program. Binds a port
-// only if a connection does not show whether a gateway could bind it.
-
 import { connect } from "node:net";
 import { tryListen } from "../../platform/base/http-port.ts";
 import { get } from "../../platform/base/http-request.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { connectable, reachable } from "../../platform/base/own-host.ts";
-import { type Exposure, exposureOf, tokensOf } from "../../platform/base/port-access.ts";
+import { type Exposure, exposureOf, type Sign, tokensOf } from "../../platform/base/port-access.ts";
 import {
   type Instance,
   instanceIn,
@@ -22,15 +19,13 @@ interface PortQuestion {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;
-  /** Headers with a token of the port, if it needs one. */
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Authorizes requests to the port, if it needs a token. */
+  readonly sign?: Sign;
 }
 
 interface PortCheck {
   readonly name: string;
-  /** The prefix of the names of the settings for host and port. */
   readonly setting: string;
-  /** The host to suggest, which exists on every machine. */
   readonly usualHost: string;
 }
 
@@ -43,7 +38,7 @@ type Reach = "open" | "closed" | "silent";
 const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
-/** Checks the public port. Only the admin port (`admin`) reports its installation. */
+/** Checks a port. Only the admin port (`admin`) returns the name of its installation. */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
   admin: AdminPort,
@@ -52,7 +47,7 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // A request for an unknown path would count as a client error.
+  // The request is for `/`, because a request for an unknown path would count as a client error.
   const answer = await answerOf({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
@@ -65,12 +60,10 @@ export async function checkPublicPort(
   );
 }
 
-/** Returns the installation of these settings, once NATS has responded or timed out. */
 type Mine = () => Promise<Instance>;
 
 interface AdminPort {
   readonly publicPort: number | undefined;
-  /** The name of the installation on the port, if it is another installation. */
   readonly other: string | undefined;
   readonly finding: Finding;
 }
@@ -93,17 +86,14 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   return { publicPort, other, finding: fault ?? ready };
 }
 
-/** Stands for an installation that does not report its name, such as a process of 0.1.0. */
 const unnamed = "unnamed";
 
-/** Returns the name of the installation in /livez; undefined if it is this installation. */
 async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
   return isSameInstance(await mine(), found) ? undefined : shownInstance(found);
 }
 
-/** Returns a finding if the port does not accept the tokens of these settings. */
 async function otherTokens(
   question: PortQuestion,
   { name }: PortCheck,
@@ -113,7 +103,7 @@ async function otherTokens(
   if ((await answerOf({ ...question, path: "/metrics" }))?.status !== 401) return undefined;
   return checkOf(name).warn(
     `a Penstock responds on ${question.port}, and does not accept the token of these settings`,
-    "run doctor with the PENSTOCK_ADMIN_TOKEN or PENSTOCK_READ_TOKEN of that process",
+    "run doctor with the PENSTOCK_ADMIN_TOKEN or PENSTOCK_READ_TOKEN of that process, on a host whose clock differs by less than a minute",
   );
 }
 
@@ -123,7 +113,6 @@ const portHosts = [
   ["sink port", "sinkHost"],
 ] as const;
 
-/** Reports the ports that other hosts can reach without a token. */
 export function checkTokens(config: Config): Finding[] {
   const check = checkOf("tokens");
   const of = (exposure: Exposure) =>
@@ -169,7 +158,6 @@ function otherOne({ name, setting }: PortCheck, port: number, other: string): Fi
   );
 }
 
-/** Returns a finding if the process is not ready. `who` is the beginning of the finding. */
 async function unready(
   question: PortQuestion,
   { name }: PortCheck,
@@ -185,7 +173,6 @@ async function unready(
   );
 }
 
-/** Returns a finding if no program accepts connections on the port, else undefined. */
 async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, setting, usualHost }: PortCheck,
@@ -244,19 +231,19 @@ interface Answer {
 
 const bodyBytesMax = 65_536;
 
-/** Returns the response; undefined if no response arrives in time. Accepts any certificate. */
 async function answerOf({
   host,
   port,
   path,
   isTls = false,
   timeoutMs,
-  headers = {},
+  sign,
 }: PortQuestion & { path: string; isTls?: boolean }): Promise<Answer | undefined> {
   const scheme = isTls ? "https" : "http";
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const target = new URL(`${scheme}://${reachable(host)}:${port}${path}`);
+    const headers = { ...sign?.(target) };
     const options = { headers, signal, rejectUnauthorized: false, bytesMax: bodyBytesMax };
     const { status, body } = await get(target, options);
     return { status, body: body.toString("utf8") };
@@ -269,7 +256,7 @@ function fieldOf(body: string | undefined, name: string): unknown {
   return objectIn(body ?? "")?.[name];
 }
 
-/** Maximum usual lag. If the lag is longer, the effects process is down or too slow. */
+/** Maximum normal lag in seconds. If the lag is longer, the effects process is down or too slow. */
 export const lagSecondsMax = 60;
 
 export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
@@ -307,7 +294,7 @@ interface UpstreamOptions {
   readonly timeoutMs: number;
 }
 
-/** Requests a script, which needs no key. Returns no finding if no upstream is set. */
+/** Checks the upstream with a request for a script. Returns no finding without an upstream. */
 export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promise<Finding[]> {
   if (url === undefined) return [];
   const check = checkOf("upstream");

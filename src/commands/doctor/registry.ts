@@ -1,5 +1,5 @@
-// Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
-// would create it. At a leaf, opens it only if it mirrors the hub's bucket. Shows no keys.
+// Reads the project registry like a gateway. It first checks that the bucket exists, because
+// opening the bucket would create it. The findings contain no keys.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -21,19 +21,18 @@ import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, inTime, shownList } from "./finding.ts";
+import { checkRules } from "./rules.ts";
 
 interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** The mirror of the hub's registry. Only at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
 const check = checkOf("registry");
 const hubCheck = checkOf("hub");
 
-/** Returns the findings about the registry. Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -78,7 +77,11 @@ async function findingsOf(
     ];
   const disabled = projects.filter(({ enabled }) => !enabled).length;
   const count = counted(projects.length, "project");
-  return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+  const place = { prefix: question.prefix, replicas: 1, hubDomain: mirror?.hubDomain };
+  return [
+    check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`),
+    ...(await checkRules(connection, place, projects)),
+  ];
 }
 
 const incomplete = check.fail(
@@ -89,7 +92,6 @@ const incomplete = check.fail(
 const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add a project with ${firstProject}`;
 
-/** Returns a finding for an empty bucket. The installation is new, or has lost its registry. */
 async function emptyFinding(
   connection: NatsConnection,
   { prefix }: RegistryQuestion,
@@ -109,13 +111,12 @@ async function emptyFinding(
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** Whether the id is not a project id. Then no project owns the keys in the entry. */
+  /** True if the id is not a valid project id. No project can own the keys in the entry then. */
   readonly isNobodys: boolean;
 }
 
 interface Registry {
   readonly isIncomplete: boolean;
-  /** Number of entries, including markers of deleted projects. */
   readonly entries: number;
   readonly projects: readonly Project[];
   readonly damaged: readonly DamagedEntry[];
@@ -150,7 +151,6 @@ function clashes(projects: readonly Project[]): Finding[] {
   );
 }
 
-/** Returns findings for damaged entries, with their effect on requests. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
@@ -169,16 +169,12 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   ];
 }
 
-/** The registry at a leaf node, which must be a mirror of the hub's registry. */
 interface Mirror {
   readonly hubDomain: string;
-  /** The name of the stream, which is the same at the hub and at the leaf. */
   readonly name: string;
-  /** The leaf's stream; undefined if it does not exist. */
   readonly info: StreamInfo | undefined;
 }
 
-/** Returns a finding if a gateway does not accept the mirror, or does not accept it yet. */
 function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
@@ -194,7 +190,6 @@ function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   );
 }
 
-/** Checks whether the hub of a leaf node responds. Never rejects. */
 export async function checkHub(
   connection: NatsConnection,
   mirror: Mirror,

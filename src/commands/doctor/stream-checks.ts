@@ -1,14 +1,15 @@
-// Compares the streams with the settings by the rules of gateway/streams/desired.ts. Checks their
-// replicas and fill.
+// Compares the streams with the settings by the rules in gateway/streams/desired.ts. Also checks
+// their replicas and how full they are.
 
-import type { StreamInfo } from "@nats-io/jetstream";
+import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
 import {
   atomicSetting,
   brokenPromises,
+  changedLimits,
   keptLimits,
-  raisedLimits,
   type WantedConfig,
 } from "../../gateway/streams/desired.ts";
+import type { OwnLimits } from "../../gateway/streams/own-limits.ts";
 import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 
 const nanosPerSecond = 1e9;
@@ -18,6 +19,8 @@ const replicaCheck = checkOf("replicas");
 interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly streams: ReadonlyMap<string, StreamInfo>;
+  /** The limits that `penstock stream set` has set. */
+  readonly own: ReadonlyMap<string, OwnLimits>;
   /** The largest message that a stream must accept. */
   readonly messageBytes: number;
   readonly sinkFileSeconds: number;
@@ -57,15 +60,29 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   for (const { wanted: config, info } of pairs) {
     const { name } = config;
     const broken = brokenPromises(config, info.config, messageBytes);
-    if (broken.length > 0) {
+    if (broken.length > 0 && isOfRejected(config))
+      warn(
+        `${name} cannot be used, so rejected events are lost: ${broken.join("; ")}`,
+        fixOf(config, info),
+      );
+    else if (broken.length > 0) {
       const found = `${name} cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`;
       findings.push(check.fail(found, fixOf(config, info)));
     }
-    const raised = Object.keys(raisedLimits(config, info.config));
-    if (raised.length > 0)
+    const own = question.own.get(name) ?? {};
+    const changed = Object.keys(changedLimits(config, info.config, own));
+    const restart = "restart the gateway with these settings, which";
+    const smaller = changed.filter((limit) => !(limit in own));
+    if (smaller.length > 0)
       warn(
-        `${name} has smaller limits than the settings: ${raised.join(", ")}`,
-        "restart the gateway with these settings, which raises the limits",
+        `${name} has smaller limits than the settings: ${smaller.join(", ")}`,
+        `${restart} raises the limits`,
+      );
+    const undone = changed.filter((limit) => limit in own);
+    if (undone.length > 0)
+      warn(
+        `${name} has other limits than \`penstock stream set\` has set: ${undone.join(", ")}`,
+        `${restart} sets them again`,
       );
     const ageSeconds = info.config.max_age / nanosPerSecond;
     if (ageSeconds > 0 && ageSeconds < 2 * sinkFileSeconds)
@@ -73,7 +90,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
         `${name} retains events for ${ageSeconds} s, but \`penstock sink parquet\` may commit them only after ${sinkFileSeconds} s`,
         "set PENSTOCK_SINK_FILE_SECONDS to less than half of the retention time, or retain events longer",
       );
-    const kept = keptLimits(config, info.config);
+    const kept = keptLimits(config, info.config, own);
     if (kept.length > 0)
       warn(
         `${name} has larger limits than the settings, which the gateway does not lower: ${kept.join(", ")}`,
@@ -84,9 +101,14 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
-/** Returns a finding for streams that could accept atomic batches but are not configured to. */
+function isOfRejected({ discard }: WantedConfig): boolean {
+  return discard === DiscardPolicy.Old;
+}
+
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
+    // No frame is published to the streams of rejected events.
+    if (isOfRejected(wanted)) return [];
     const lacking = atomicSetting(settings, info.config, settings.version);
     return Object.keys(lacking).length > 0 ? [wanted.name] : [];
   });
@@ -106,17 +128,14 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   if (isForGood) {
     return `this cannot be changed: read the events of the stream, then run \`nats stream rm ${name}\` (the gateway creates it again); or set another PENSTOCK_SUBJECT_PREFIX`;
   }
-  const flags = "--discard=new --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack";
+  const flags = `--discard=${wanted.discard} --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack`;
   return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
 }
 
 interface ReplicaQuestion extends StreamQuestion {
   readonly replicas: number;
-  /** Name of the cluster; undefined outside a cluster. */
   readonly cluster: string | undefined;
-  /** Number of nodes according to a monitoring endpoint. */
   readonly sizeMonitored: number | undefined;
-  /** Number of running servers according to the cluster; 0 if it reports none. */
   readonly sizeReported: number;
 }
 
@@ -132,8 +151,8 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
 }
 
 /**
- * Returns the number of nodes. The cluster does not report nodes that are down, but it has at least
- * one node per replica.
+ * Returns the number of nodes in the cluster. The cluster does not report nodes that are down, but
+ * it has at least one node per replica.
  */
 function nodesOf({ sizeMonitored, sizeReported }: ReplicaQuestion, pairs: readonly Pair[]): number {
   const replicas = pairs.map(({ info }) => info.config.num_replicas);

@@ -1,5 +1,3 @@
-// Opens the effects database, even if `penstock effects` does not run.
-
 import { greatestOf } from "../../platform/base/extremes.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
 import { asOfJson, iso } from "../../readers/effects/http/shapes.ts";
@@ -17,7 +15,7 @@ import { withNats } from "../nats.ts";
 import { mustBeProjectId, registeredProjects, unknownText } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 
-/** Runs `work` with a reader. Throws a CommandError if the database is missing or unreadable. */
+/** Opens the database for reading. Throws a CommandError if it does not exist or cannot be read. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -36,14 +34,14 @@ export async function withReader<T>(
 }
 
 /**
- * Returns the `as_of` member of a JSON result. Must be called before the results are read, so that
- * the results may be newer than `as_of`, but not older.
+ * Returns `as_of`. The caller must call it before it reads the results, so that the results are at
+ * least as new as `as_of`.
  */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-/** Reads a project. Prints the age of the data if it lags. JSON output has `as_of` instead. */
+/** Prints the age of the data if it lags, then calls `work`. JSON output has `as_of` instead. */
 export async function readProject(
   command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },
@@ -56,10 +54,8 @@ export async function readProject(
   });
 }
 
-/** Maximum lag that is usual for a running process. */
 const lagSecondsMax = 5;
 
-/** Prints the age of the data, unless a process applies events without a lag. */
 async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
   const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
@@ -67,7 +63,6 @@ async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<
   if (text !== undefined) note(command, text);
 }
 
-/** Returns the streams from NATS. Rejects if NATS does not respond. */
 export async function askedStreams(
   command: ConfiguredCommand,
   applied: readonly Position[],
@@ -79,7 +74,6 @@ export async function askedStreams(
 interface Age {
   readonly applied: readonly AppliedStream[];
   readonly hasWriter: boolean;
-  /** State of the streams; undefined if NATS did not respond. */
   readonly streams: readonly StreamStatus[] | undefined;
 }
 
@@ -108,7 +102,7 @@ function behindText({ messages, seconds }: ReturnType<typeof lagOf>): string {
   return `not applied yet: ${counted(messages, "message")}, ${since}`;
 }
 
-/** Throws a CommandError if neither the database nor the registry has the project. */
+/** Throws a CommandError if the project is neither in the database nor in the registry. */
 export async function requireKnown(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -125,7 +119,6 @@ export async function requireKnown(
   throw new CommandError(unknownText(what, project, [...new Set([...applied, ...registered])]));
 }
 
-/** Formats a time in UTC, to the second. */
 export function shownTime(ms: number): string {
   return iso(ms)
     .replace("T", " ")

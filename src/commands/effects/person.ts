@@ -1,5 +1,3 @@
-// `penstock person` and `penstock group` print a person or a group from the effects database.
-
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
 import { groupJson, linkJson, personJson } from "../../readers/effects/http/shapes.ts";
@@ -13,7 +11,6 @@ import { readProject, requireKnown, shownTime } from "./database.ts";
 
 interface PersonQuestion {
   readonly project: string;
-  /** A distinct id, or a uuid of the person. */
   readonly id: string;
   readonly json: boolean;
 }
@@ -38,7 +35,6 @@ export async function person(
   });
 }
 
-/** Prints all links of the person's ids, including refused links. */
 export async function links(
   command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
@@ -81,7 +77,6 @@ export async function group(
   });
 }
 
-/** Finds a person by distinct id, else by uuid. Distinct ids of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -98,7 +93,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // The first id has the uuid of the person. `mergedFrom` may omit some of the other ids.
+  // The first id has the uuid of the person. `mergedFrom` may not contain all other ids.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],

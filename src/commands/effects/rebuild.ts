@@ -1,5 +1,6 @@
-// `penstock effects rebuild` and `verify` build a database from the streams. `rebuild` replaces the
-// current database, while no `penstock effects` runs. `verify` compares both databases.
+// The command `penstock effects rebuild` builds a database from the streams and replaces the
+// current database with it. `penstock effects` must not be running. The command `verify` compares
+// the two databases.
 
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
@@ -34,13 +35,11 @@ import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
 
 export interface RebuildCommandOptions {
-  /** URL of a new database to build, instead of replacing the current database. */
   readonly into?: string;
   readonly acceptMissing: boolean;
 }
 
 const progressEveryMs = 5_000;
-/** Maximum time in which an interrupted command waits for databases and NATS to close. */
 const closeMsMax = 500;
 const questionMs = 5_000;
 
@@ -69,8 +68,6 @@ export async function verifyEffects(
   let into: EffectsStore | undefined;
   try {
     await withoutStack("verify", async () => {
-      // Reads the database first, so that a missing database is reported before the search for
-      // NATS.
       await requireInstallation(reader, installationOf(command, place));
       folder = comparisonFolder(place, dataDir);
       const made = await storeAt({ kind: "sqlite", file: path.join(folder, "effects.sqlite") });
@@ -93,8 +90,8 @@ export async function verifyEffects(
 }
 
 /**
- * Creates a folder for the second database, next to the first database if possible, else in the
- * data folder. The folder for temporary files may be too small.
+ * Creates a folder for the second database. If possible, it is next to the first database, because
+ * the folder for temporary files may be too small.
  */
 export function comparisonFolder(place: StorePlace, dataDir: string): string {
   if (place.kind === "sqlite") {
@@ -130,7 +127,6 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
   if (!isSame) throw new CommandError("");
 }
 
-/** Builds the new database next to the file, and renames the old file at the end. */
 async function inPlaceOfFile(
   command: ConfiguredCommand,
   file: string,
@@ -146,10 +142,9 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Checks that there is a database before the lock creates a file.
     await reader.applied();
-    // Held until the new database has the name. Otherwise, a standby would write to the old
-    // database.
+    // The lock is held until the new database has its name. Otherwise, a standby could write to the
+    // old database.
     lock = takeWriterLock(file);
     createReplacement({ file, rebuilt });
     const into = await storeAt({ kind: "sqlite", file: rebuilt });
@@ -164,7 +159,6 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/** Builds the new database in a schema next to the old schema, then renames both. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },
@@ -208,12 +202,10 @@ async function intoAnother(
 
 interface Filled {
   readonly from: StorePlace;
-  /** The new database, not yet open. `fill` closes it. */
   readonly into: EffectsStore;
   readonly shown: string;
   readonly acceptMissing: boolean;
   readonly isOther?: boolean;
-  /** Called with the complete new database still open. If it is incomplete, `undone` is called. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -237,7 +229,7 @@ async function fill(
     const { messages, missing } = await atNats(command, (connection) =>
       rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
     );
-    // An erasure may have removed people from the old database that the new database still has.
+    // An erasure may have removed persons from the old database that the new database contains.
     if ((await reader.reached([])).version !== version)
       throw new RebuildError(
         "the database changed during the rebuild, for example by an erasure. Run the command again",
@@ -268,7 +260,6 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** Waits for databases and NATS to close. If the command was interrupted, waits only briefly. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -290,7 +281,6 @@ function checkedUrl(text: string): string {
   }
 }
 
-/** Omits the stack traces of errors that an operator can fix. */
 async function withoutStack(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -323,8 +313,8 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
 }
 
 /**
- * Throws a CommandError if root would write next to files of another user. That user could replace
- * a file or folder by a link to any file of the machine.
+ * Rejects files of another user if this user is root. Otherwise, the other user could replace a
+ * file by a link to any file.
  */
 function requireOwner(
   name: string,

@@ -1,6 +1,3 @@
-// `penstock effects status` prints the applied position of each stream, with its lag if NATS
-// responds.
-
 import { iso, statusRows, statusValue } from "../../readers/effects/http/shapes.ts";
 import { shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { lagMessages, type StreamStatus, withoutLag } from "../../readers/effects/streams/lag.ts";

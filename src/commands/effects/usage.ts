@@ -1,5 +1,5 @@
-// `penstock usage` and `penstock spikes` print usage and spikes from the effects database. This
-// usage is exact, so it is for billing. The counts of the gateways are only for monitoring.
+// The commands `penstock usage` and `penstock spikes` print usage and spikes from the effects
+// database. This usage is exact, so it can be used for billing.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";
@@ -14,21 +14,19 @@ import { table } from "../terminal.ts";
 import { askedStreams, readProject, requireKnown, shownTime } from "./database.ts";
 
 export interface UsageOptions {
-  /** First day, such as 2026-11-22. The range includes both days. */
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;
-  /** Whether to print the closed days as CloudEvents. */
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
-  /** Whether to export days that are over by the clock, even if events may not be applied yet. */
+  /**
+   * If set, days are exported as soon as they are over by the clock, even if some of their events
+   * are not applied yet.
+   */
   readonly unchecked: boolean;
 }
 
-/**
- * Maximum time from receiving an event to applying it. Events count on the day of their receipt.
- */
 const closingMs = 600_000;
 const daysShown = 30;
 
@@ -47,8 +45,8 @@ export async function usage(
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
   if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
   await readProject(command, { project, json: options.json }, async (reader, asOf) => {
-    // Read before the days. Otherwise, a day that closes in between would be exported without its
-    // last events.
+    // The time is read before the days. Otherwise, a day that ends in between would be exported
+    // without its last events.
     const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
     const days = await reader.usage(project, { from, to });
     if (days.length === 0) await requireKnown(command, reader, project);
@@ -67,7 +65,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Prints the closed days. Reports skipped days, because a billing system imports each day once. */
+/** Exports days and reports skipped days, because a billing system imports each day only once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],
@@ -83,7 +81,7 @@ function exportDays(
 
 /**
  * Returns the time up to which all stored events are applied. Throws if NATS does not respond,
- * because a day that is exported too early stays wrong.
+ * because a billing system would not correct a day that was exported too early.
  */
 async function appliedUntilMs(
   command: ConfiguredCommand,

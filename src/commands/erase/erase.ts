@@ -1,5 +1,6 @@
-// `penstock erase` removes a person's events from the streams, and then the person from the effects
-// database. So events that are applied again do not contain the person.
+// The command `penstock erase` removes the events of a person from the streams, and then the person
+// from the effects database. If the events are applied again later, they no longer contain the
+// person.
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -32,6 +33,7 @@ import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
+import { eraseRejected } from "../rejected/rejected-eraser.ts";
 import { counted } from "../terminal.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
 import { FrameCutter } from "./frame-cutter.ts";
@@ -52,28 +54,23 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** Whether there is an effects database. False with `--no-effects`. */
   readonly effects: boolean;
-  /** Whether to erase although the effects database has not applied all events of the project. */
+  /** Erases even if the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
   readonly receipt?: string | undefined;
   readonly version: string;
-  /** Called after each step. Tests end the process in this function. */
+  /** Called after each step. Tests use it to end the process. */
   readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
 }
 
 const progressMs = 5_000;
 const namedMax = 20;
-/** Maximum number of attempts if the lock is lost. */
 const triesMax = 3;
-/** Maximum time for which a further attempt waits for the lock. */
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
-/** Maximum wait until a running effects process has applied the messages in the streams. */
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/** Erases a person. Throws a CommandError if the erasure is incomplete. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config } = command;
   const { project } = options;
@@ -97,7 +94,6 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/** Opens the database. Rejects with a StoreError if it is missing or of another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -121,7 +117,6 @@ function unappliedText(streams: readonly UnappliedStream[]): string {
   return `the effects lag behind the streams by ${counted(messages, "message")} (${each.join(", ")})`;
 }
 
-/** Turns errors that an operator can fix into CommandErrors, which are shown without a stack. */
 async function withoutStack<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -143,9 +138,8 @@ interface ErasingOptions {
 class Erasing {
   readonly #of: ErasingOptions;
   #ids: readonly string[];
-  /** Whether the database has a person with any of the ids. */
   #isKnown = false;
-  /** The state of the streams when the ids were looked up. Later messages may link further ids. */
+  /** The state of the streams when the ids were looked up. Later messages may link more ids. */
   #ends: ReadonlyMap<string, StreamState> = new Map();
   #unapplied: readonly UnappliedStream[] = [];
   #receipt: Receipt | undefined;
@@ -174,6 +168,7 @@ class Erasing {
     this.#reportIds();
     if (options.dryRun) {
       const all = await this.#eraseStreams(names, undefined);
+      all.push(...(await this.#eraseRejected(true)));
       this.#report(all, "would be erased");
       this.#reportNoMatch(all);
       return;
@@ -208,14 +203,13 @@ class Erasing {
   }
 
   /**
-   * Finds all ids of the person. Every link in the streams up to `#ends` must already be applied,
-   * because the erasure removes the links from the streams.
+   * Finds the ids of the person. The effects must have applied all links up to `#ends`, because the
+   * erasure removes these links from the streams.
    */
   async #findIds(names: readonly StreamName[]): Promise<void> {
     const { options, people } = this.#of;
     this.#ends = await this.#endsOf(names);
     if (people === undefined) return;
-    // An accepted lag is neither waited for nor reported again.
     const isAccepted = this.#unapplied.length > 0;
     const { streams, hasWriter } = await this.#caughtUp(isAccepted ? 0 : catchUpMsMax);
     this.#unapplied = streams;
@@ -254,7 +248,6 @@ class Erasing {
     }
   }
 
-  /** Throws a CommandError unless this is a dry run or the operator accepts the lag. */
   #acceptBehind(streams: readonly UnappliedStream[], hasWriter: boolean): void {
     const { options } = this.#of;
     const behind = unappliedText(streams);
@@ -288,7 +281,6 @@ class Erasing {
       this.#say(`${ids.length - given.length} of them are linked to the given ids`);
   }
 
-  /** Takes the lock. If `isAgain` is set, waits for the current holder. */
   async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
     const { command } = this.#of;
     const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
@@ -308,7 +300,6 @@ class Erasing {
   async #erase(names: readonly StreamName[], log: ErasureLog): Promise<void> {
     const { connection, command, options, given } = this.#of;
     const { project, version, stepped } = options;
-    // Events and other erasures may have changed the streams since.
     const previousIds = this.#ids;
     await this.#findIds(names);
     const ids = this.#ids;
@@ -336,7 +327,10 @@ class Erasing {
       await stepped?.("people");
       if (!isDone) this.#ends = await this.#endsOf(names);
     }
-    const copies = await copiesOf(connection, names);
+    const rejected = await this.#eraseRejected(false);
+    all.push(...rejected);
+    receipt.streams.push(...rejected);
+    const copies = await copiesOf(connection, [...names, ...rejected]);
     receipt.notReached = [...receipt.notReached, ...copies];
     receipt.endedAt = new Date().toISOString();
     writeReceipt(this.#file, receipt, false);
@@ -387,8 +381,20 @@ class Erasing {
     return all;
   }
 
+  /** Erases the person from the rejected items, after all ids are known. */
+  async #eraseRejected(isDryRun: boolean): Promise<StreamCounts[]> {
+    const { command, connection, options } = this.#of;
+    const { stop } = command.context;
+    return await eraseRejected({
+      ...{ manager: await managerFor(connection), connection, isDryRun, stop },
+      ...{ prefix: command.config.subjectPrefix, project: options.project },
+      ids: new Set(this.#ids),
+    });
+  }
+
   /**
-   * Removes the person. Returns true if the person has new ids, whose events must be erased too.
+   * Erases the person from the database. Returns true if the person has new ids, because their
+   * events must also be erased.
    */
   async #erasePeople(receipt: Receipt): Promise<boolean> {
     const { command, options, people } = this.#of;
@@ -408,7 +414,7 @@ class Erasing {
     );
     const late = theirs.filter((id) => !this.#ids.includes(id));
     if (late.length === 0) return false;
-    // Printed first, because the database no longer has the link.
+    // The ids are printed first, because the database no longer contains the link afterwards.
     this.#note(
       `ids that were linked to the person during the erasure, and are erased too: ${late.join(", ")}`,
     );
@@ -425,7 +431,6 @@ class Erasing {
     await confirm(command, { command: "erase", question, word: options.project });
   }
 
-  /** Reports that no event matched, as after a second run or with a typo in the id. */
   #reportNoMatch(all: readonly StreamCounts[]): void {
     const { options, people, given } = this.#of;
     if (this.#isKnown || all.some(({ events }) => events > 0)) return;

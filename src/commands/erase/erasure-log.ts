@@ -1,5 +1,5 @@
-// The bucket of erasures: the replacement of each message, the receipts, and the lock that allows
-// one erasure at a time. Must not contain a person's id or a line.
+// The bucket of erasures. It contains the replacement of each message, the receipts, and a lock
+// that allows only one erasure at a time. It must not contain a person's id or a line.
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
@@ -22,7 +22,7 @@ interface ErasureLogOptions {
 interface LockTimes {
   readonly answerMsMax: number;
   readonly beatMs: number;
-  /** Time after which the owner of an unchanged lock counts as dead. */
+  /** If a lock is unchanged for this time in ms, its owner is considered dead. */
   readonly silenceMs: number;
 }
 
@@ -37,7 +37,6 @@ interface Holder {
   readonly id: string;
   readonly pid: number;
   readonly hostname: string;
-  /** Number of heartbeats. It increases while the holder is alive. */
   readonly beats: number;
 }
 
@@ -45,7 +44,10 @@ const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000, silenceMs: 15_
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/** The lock belongs to another erasure, or may. A further change could contradict that erasure. */
+/**
+ * Thrown if another erasure may have the lock. The erasure must then stop, because its changes
+ * could conflict with the other erasure.
+ */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {
@@ -60,7 +62,6 @@ export class ErasureLog {
   #entries = 0;
   #beating: NodeJS.Timeout | undefined;
   #beat: Promise<void> | undefined;
-  /** Send time of the last stored heartbeat. */
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
@@ -88,18 +89,19 @@ export class ErasureLog {
     return this.#holder.id;
   }
 
-  /** Takes the lock, even from a dead erasure. Rejects with a CommandError while another runs. */
+  /**
+   * Takes the lock. A lock of a dead erasure is taken over. Rejects with a CommandError if another
+   * erasure is running.
+   */
   async lock(say: (line: string) => void): Promise<void> {
     if (!(await this.#create())) await this.#takeOver(say);
     this.#beating = setInterval(() => {
-      // A concurrent heartbeat would use the same revision again.
       this.#beat ??= this.#beatOnce().finally(() => {
         this.#beat = undefined;
       });
     }, this.#times.beatMs);
   }
 
-  /** Throws a LostLockError if another erasure has taken the lock, or may have taken it. */
   check(): void {
     const { message } = this.#lost ?? {};
     const { silenceMs } = this.#times;
@@ -117,8 +119,8 @@ export class ErasureLog {
   }
 
   /**
-   * Records erased messages. The server stores the entry only while the lock belongs to this
-   * erasure, because after a suspension, another erasure may have the lock.
+   * Stores an entry. The server accepts it only while this erasure has the lock, because another
+   * erasure may take the lock while this process is suspended.
    */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
@@ -130,21 +132,20 @@ export class ErasureLog {
         await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
         return;
       } catch (error) {
-        // Another entry was stored in between, usually a heartbeat.
         if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
       }
     }
   }
 
   /**
-   * Returns the last sequence of the bucket up to which the lock belongs to this erasure. Throws if
-   * the lock does not belong to it.
+   * Returns the last sequence of the bucket and checks the lock. Throws if the lock does not belong
+   * to this erasure.
    */
   async #lastSequenceHeld(): Promise<number> {
     const { streams } = this.#manager;
     const stream = bucketStream(this.#bucket);
     const { state } = await streams.info(stream);
-    // The KV client might read from a follower. `getMessage` reads from the leader.
+    // `getMessage` is used, because it reads from the leader. The KV client may use a follower.
     const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
     const holder = await streams.getMessage(stream, last);
     const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
@@ -161,14 +162,12 @@ export class ErasureLog {
     return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
   }
 
-  /** Stores the lock, or its next heartbeat. */
   async #hold(write: (value: string) => Promise<number>): Promise<void> {
     const sentMonotonicMs = performance.now();
     this.#revision = await write(this.#value());
     this.#heldMonotonicMs = sentMonotonicMs;
   }
 
-  /** Creates the lock. Returns whether the lock was free. */
   async #create(): Promise<boolean> {
     try {
       await this.#hold((value) => this.#kv.create(lockKey, value));
@@ -195,14 +194,14 @@ export class ErasureLog {
       now = await this.#kv.get(lockKey);
     }
     try {
-      // Fails if the owner has sent a heartbeat, or if another erasure has taken the lock.
+      // The update fails if the owner has renewed the lock, or if another erasure has taken it.
       await this.#hold((value) => this.#kv.update(lockKey, value, now?.revision ?? 0));
     } catch (error) {
       throw isApiError(error, apiCodes.streamWrongLastSequence) ? anotherRuns() : error;
     }
   }
 
-  /** Sends a heartbeat. Never rejects. A heartbeat without a response may be stored anyway. */
+  /** Renews the lock. Never rejects. Without a response, the lock may be renewed anyway. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     try {

@@ -1,5 +1,5 @@
-// Builds a frame without the lines of a person. Lines that do not name the person stay unchanged
-// byte by byte.
+// Builds a frame without the lines of a person. Lines that do not contain an id of the person stay
+// unchanged, byte by byte.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -12,12 +12,10 @@ import { JsonMembers } from "../../records/json-members.ts";
 import { TokenType } from "../../records/table.ts";
 
 export interface CutFrame {
-  /** Number of lines that belonged to the person or named the person. */
   readonly erased: number;
-  /** Number of lines in `data`. */
   readonly kept: number;
   readonly data: Buffer;
-  /** Number of lines that contain an id but are not events. Their owner is unknown. */
+  /** Number of lines that contain an id but are not events. Their person is unknown. */
   readonly doubtful: number;
 }
 
@@ -26,7 +24,6 @@ interface WholeFrame {
   readonly lane: Lane;
   readonly partition: number;
   readonly sequence: number;
-  /** The project in the subject; undefined for a frame of several projects. */
   readonly projectId: string | undefined;
   readonly data: Uint8Array;
 }
@@ -34,7 +31,6 @@ interface WholeFrame {
 export class FrameCutter {
   readonly #projectId: string;
   readonly #ids: ReadonlySet<string>;
-  /** The ids as they appear in a line without needless escapes. */
   readonly #idTexts: readonly Buffer[];
   readonly #lines = new FrameLines();
 
@@ -46,7 +42,6 @@ export class FrameCutter {
 
   cut({ data, projectId, ...name }: WholeFrame): CutFrame {
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    /** The replacement of each line that contains the person; undefined for a line to remove. */
     const found = new Map<number, Buffer | undefined>();
     let doubtful = 0;
     let lines: readonly Buffer[] | undefined;
@@ -116,16 +111,17 @@ function isBlank(line: Buffer): boolean {
   return line.toString("latin1").trim() === "";
 }
 
-/** Properties that name a second id, by event name. */
 const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$identify", "$anon_distinct_id"],
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
-/** A line without any of these texts names no second id. An escape may hide a name. */
+/**
+ * A line contains a second id only if it contains one of these texts. The last text is an escape,
+ * which may be part of a property name.
+ */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
-/** Replaces the distinct id in a group event of the erased person. */
 const erasedId = "$erased";
 const groupProperties: ReadonlySet<string> = new Set([
   "$group_type",
@@ -133,7 +129,6 @@ const groupProperties: ReadonlySet<string> = new Set([
   "$group_set",
   "$group_unset",
 ]);
-/** Members of a group event that contain nothing about the person. */
 const groupMembers: ReadonlySet<string> = new Set([
   ...["uuid", "project_id", "event", "kind", "historical"],
   ...["timestamp", "timestamp_sent", "sent_at", "received_at"],
@@ -143,7 +138,6 @@ function mayNameIds(text: Buffer): boolean {
   return marks.some((mark) => text.includes(mark));
 }
 
-/** Returns the second ids of a line. `line` must be one object. */
 function namedIds(line: Buffer): NamedId[] {
   const top = membersOf(line, ...objectIn(line));
   const event = top.find(({ name }) => name === "event");
@@ -161,7 +155,7 @@ function namedIds(line: Buffer): NamedId[] {
     }));
 }
 
-/** Replaces erased ids in a line of another person by that person's id. */
+/** Replaces the erased ids in a line of another person with the id of that person. */
 function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
   const parts: Buffer[] = [];
@@ -175,7 +169,7 @@ function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string):
   return Buffer.concat(parts);
 }
 
-/** Reduces an event of the erased person to the group properties that it sets. */
+/** Removes everything but the group properties that the event sets. */
 function groupAlone(line: Buffer): Buffer {
   const top = membersOf(line, ...objectIn(line));
   const properties = top
@@ -204,7 +198,6 @@ const nothing: readonly TokenType[] = [TokenType.Null, TokenType.EmptyString];
 interface Member {
   readonly name: string;
   readonly type: TokenType;
-  /** Start of the value, including quotes or brackets. */
   readonly start: number;
   readonly end: number;
   readonly text: string;

@@ -1,5 +1,6 @@
-// The receipt of an erasure: the scanned and the erased data, and data that cannot be erased.
-// Anyone who knows an id can check it against the salted hashes.
+// The receipt of an erasure. It lists the data that was scanned, the data that was erased, and the
+// data that cannot be erased. It contains salted hashes of the ids, so that a user who knows an id
+// can verify it.
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -19,15 +20,13 @@ export interface Receipt {
   readonly by: string;
   readonly host: string;
   readonly startedAt: string;
-  /** End of the erasure; undefined while it runs, and if it was killed. */
   endedAt?: string;
   readonly ids: {
-    /** The ids below are the sha256 over salt, project, line feed and id, in hexadecimal. */
+    /** The following ids are hexadecimal sha256 hashes over salt, project, line feed and id. */
     readonly salt: string;
     readonly given: readonly string[];
     readonly alsoTheirs: string[];
   };
-  /** Streams that the effects had not completely applied (`--allow-behind`). */
   readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
   /** The results of earlier attempts that lost the lock. They may count the same data again. */
@@ -47,7 +46,6 @@ interface Started {
   readonly last: Receipt | undefined;
 }
 
-/** Data that no erasure can reach. */
 const outOfReach = [
   "events that are stored later: they create a new person",
   "properties of other events, and of groups, that name the person",
@@ -101,7 +99,6 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** Returns the name of the user, else the uid. In a container, a user may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -113,7 +110,6 @@ export function userOf(
   }
 }
 
-/** Writes the receipt. Throws a CommandError if it cannot, or if a file exists despite `isNew`. */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

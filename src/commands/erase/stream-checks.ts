@@ -1,5 +1,6 @@
-// Checks before the first change whether messages can be erased from the streams. The checks delete
-// a message that cannot exist, and publish a message that no stream accepts. So they change nothing.
+// Checks if messages can be erased from the streams, before anything is changed. To check the
+// permissions, it deletes a message that cannot exist and publishes a message that no stream
+// accepts.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -8,10 +9,9 @@ import type { StreamName } from "../../readers/stream/stored-stream.ts";
 import { CommandError } from "../context.ts";
 import { managerFor, requestTimeoutMs } from "../nats.ts";
 
-/** A sequence that no stream reaches, exact in JavaScript. */
+/** A sequence that no stream reaches. JavaScript can represent it exactly. */
 const noSequence = 2 ** 52;
 
-/** Returns the reason why no message can be erased; undefined if messages can be erased. */
 function hindranceOf(config: StreamConfig): string | undefined {
   if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
   if (config.sealed) return "it is sealed, and nats-server cannot unseal a stream";
@@ -24,7 +24,6 @@ function hindranceOf(config: StreamConfig): string | undefined {
   return undefined;
 }
 
-/** Throws a CommandError with the reason if no message of the stream can be erased. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,
@@ -55,7 +54,6 @@ export async function checkStream(
   }
 }
 
-/** Returns whether the error means that the message did not exist. */
 export function isNoMessage(error: unknown): boolean {
   return (
     isApiError(error, apiCodes.noMessageFound) ||
@@ -68,10 +66,10 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-/** Describes the streams that copy from erased streams. Deletions do not reach the copies. */
+/** Describes the streams that copy from the erased streams. Copies are not erased. */
 export async function copiesOf(
   connection: NatsConnection,
-  names: readonly StreamName[],
+  names: readonly Pick<StreamName, "stream">[],
 ): Promise<string[]> {
   const erased = new Set(names.map(({ stream }) => stream));
   const found: string[] = [];

@@ -1,6 +1,6 @@
-// Erases a person from one stream. If a frame also has lines of other people, these lines are
-// stored as a new frame, the replacement is recorded, and then the old message is overwritten. A
-// killed erasure loses no line, and a second erasure continues.
+// Erases a person from one stream. If a message also contains lines of other persons, these lines
+// are stored in a new message first, and then the old message is overwritten. If the erasure is
+// killed, no line is lost, and a second erasure can continue.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomUUID } from "node:crypto";
@@ -30,15 +30,11 @@ export interface StreamCounts {
   readonly stream: string;
   readonly from: number;
   readonly to: number;
-  /** Number of scanned messages, including messages of several projects. */
   scanned: number;
   bytes: number;
-  /** Number of events of the person. */
   events: number;
-  /** Number of messages with lines of the person only. `rewritten` counts the other messages. */
   deleted: number;
   rewritten: number;
-  /** Number of lines that are not events but contain an id. */
   doubtful: number;
 }
 
@@ -51,9 +47,7 @@ interface StreamEraserOptions {
   readonly cutter: FrameCutter;
   readonly log: ErasureLog | undefined;
   readonly stop: AbortSignal;
-  /** Called with the sequences of messages that left the stream while it was read. */
   readonly lost: (from: number, to: number) => void;
-  /** Called after each step of a batch. A test ends the process in this function. */
   readonly stepped?: ((step: EraseStep) => void) | undefined;
 }
 
@@ -61,17 +55,20 @@ export type EraseStep = "stored" | "noted" | "deleted";
 
 interface Doomed {
   readonly message: JsMsg;
-  /** The sequence of the message, or of the message that it replaces. Readers use this sequence. */
+  /**
+   * The sequence of the message. If the message replaces an erased message, this is the sequence of
+   * the erased message, and readers use it too.
+   */
   readonly root: number;
   /**
-   * The sequence of the message that first contained the lines. It equals `root`, except for a
-   * replacement that was never recorded. A batch has at most one message per family.
+   * The sequence of the message that first contained the lines. Messages with the same value belong
+   * to one family, and a batch contains at most one message of a family.
    */
   readonly family: number;
   readonly cut: CutFrame;
   /**
-   * Stream sequence of the message that replaces this message. 0 if the message is deleted without
-   * a replacement; undefined until the replacement is stored.
+   * Sequence of the message that replaces this message. It is 0 if no replacement is needed, and
+   * undefined until the replacement is stored.
    */
   place: number | undefined;
 }
@@ -79,10 +76,12 @@ interface Doomed {
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/** Maximum concurrent deletions. A deletion takes 20 ms, in which the server stores no message. */
+/**
+ * Maximum number of concurrent deletions. A deletion takes 20 ms, and the server cannot store
+ * messages during this time.
+ */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
-/** Matches headers that would be wrong on a replacement. */
 const ownHeaders = /^(?:nats-|penstock-(?:events|rewrites|first-stored|read-by)$)/i;
 
 export class StreamEraser {
@@ -102,11 +101,9 @@ export class StreamEraser {
     };
   }
 
-  /** Erases the person. Rejects with a CommandError if it cannot continue. */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
-    // Messages that this erasure has read and deleted are not lost.
     const lost = (from: number, to: number): void => {
       if (to > reached) this.#options.lost(Math.max(from, reached + 1), to);
     };
@@ -119,7 +116,7 @@ export class StreamEraser {
       reached = message.seq;
       const original = rewrittenSequence(message.headers, { stream, created: this.#created });
       const root = original ?? message.seq;
-      // The replacement of a message in this batch is known only after the batch is flushed.
+      // The batch is flushed first, so that the replacement of a message in it is known.
       if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
       const isStray = original !== undefined && (await this.#isStray(erased, message, original));
       if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });
@@ -135,8 +132,8 @@ export class StreamEraser {
   }
 
   /**
-   * Returns whether the frame is an additional copy of its original. If the recorded replacement of
-   * the original cannot be read, the frame may be the only copy.
+   * Returns true if the message is an additional copy of the replacement. Returns false if the
+   * recorded replacement cannot be read, because this message may then be the only copy.
    */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;
@@ -145,7 +142,7 @@ export class StreamEraser {
     return (await erased.frameAt(original)) !== undefined;
   }
 
-  /** Records a copy that a killed erasure stored and whose original has left the stream since. */
+  /** Records a copy that a killed erasure has stored. Its original is no longer in the stream. */
   async #noteOnlyCopy(erased: ErasedMessages, sequence: number, original: number): Promise<void> {
     const { log, name } = this.#options;
     if (log === undefined || (await erased.placeOf(original)) !== undefined) return;
@@ -234,7 +231,7 @@ export class StreamEraser {
     if (readBy !== "") head.set(readByHeader, readBy);
     const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
     const js = jetstream(connection, { timeout: timeoutMs });
-    // The deduplication by message id finds a replacement that a killed erasure has just stored.
+    // If a killed erasure stored this replacement, the server detects the same message id.
     for (const suffix of ["", `/${randomUUID()}`]) {
       head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
       const ack = await js
@@ -275,7 +272,6 @@ export class StreamEraser {
     try {
       await manager.streams.deleteMessage(stream, sequence, true);
     } catch (error) {
-      // The message has expired.
       if (isNoMessage(error)) return;
       throw new CommandError(
         `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. No other event is lost: run the command again`,
@@ -283,7 +279,6 @@ export class StreamEraser {
     }
   }
 
-  /** Returns the sequence up to which each durable consumer has acknowledged all messages. */
   async #readers(manager: JetStreamManager): Promise<Reader[]> {
     const found: Reader[] = [];
     for await (const { config, created, ack_floor: floor } of manager.consumers.list(

@@ -1,5 +1,5 @@
-// Finds streams that the effects lag behind. An erasure removes links from the streams, so the
-// effects must have applied all links of the project before the erasure.
+// Finds streams that the effects have not applied completely. An erasure removes links from the
+// streams, so the effects must have applied all links of the project before.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { rewrittenSequence } from "../../platform/nats/rewritten.ts";
@@ -9,7 +9,6 @@ import type { StreamName, StreamState } from "../../readers/stream/stored-stream
 import { managerFor } from "../nats.ts";
 import { subjectsOf } from "../stream-messages.ts";
 
-/** A stream with messages of the project that are not applied. */
 export interface UnappliedStream {
   readonly stream: string;
   readonly appliedTo: number;
@@ -28,7 +27,6 @@ interface UnappliedOptions {
   readonly ends: ReadonlyMap<string, StreamState>;
 }
 
-/** Returns streams with unapplied messages of the project. Rejects with a StoreError. */
 export async function findUnapplied(
   connection: NatsConnection,
   { place, prefix, project, ends }: UnappliedOptions,
@@ -57,7 +55,7 @@ interface Range {
   readonly project: string;
 }
 
-/** Returns whether messages are unapplied. A frame that was stored again counts as its original. */
+/** Returns true if a message is unapplied. A replacement counts as the erased message. */
 async function hasUnapplied(
   connection: NatsConnection,
   name: StreamName,

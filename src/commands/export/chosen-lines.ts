@@ -1,5 +1,3 @@
-// Selects the stored lines of one project whose receive time is in a range.
-
 import { Buffer } from "node:buffer";
 import { isOfManyProjects } from "../../platform/nats/names.ts";
 import { Line } from "../../records/lines.ts";
@@ -8,14 +6,11 @@ import type { WholeMessage } from "./whole-messages.ts";
 
 export interface Choice {
   readonly project: string;
-  /** The first receive time; undefined for no lower limit. */
   readonly from: string | undefined;
-  /** The end of the receive times, exclusive; undefined for no upper limit. */
   readonly to: string | undefined;
 }
 
 export interface Chosen {
-  /** The selected lines, with a line feed after each line. */
   readonly bytes: Buffer;
   readonly events: number;
   readonly unreadable: number;
@@ -43,7 +38,7 @@ export class ChosenLines {
       record: (record) => {
         const receivedAtMs = record.ms(Line.ReceivedAt);
         if (isShared && record.projectId !== this.#choice.project) return;
-        // Without a receive time, it is unknown whether the record is in the range.
+        // A record without a receive time is skipped, because it may be outside the range.
         if (this.#fromMs !== undefined && !(receivedAtMs >= this.#fromMs)) return;
         if (this.#toMs !== undefined && receivedAtMs >= this.#toMs) return;
         chosen.push(data.subarray(record.start, record.end), lineFeed);

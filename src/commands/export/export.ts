@@ -1,5 +1,5 @@
-// `penstock export` writes the stored events of one project, up to the last message at its start.
-// It only reads.
+// The command `penstock export` writes the stored events of one project, up to the last message at
+// the time of its start. It does not change the streams.
 
 import { Buffer } from "node:buffer";
 import { randomUUID } from "node:crypto";
@@ -29,10 +29,12 @@ export const formats = ["ndjson", "parquet"] as const;
 
 export interface ExportOptions {
   readonly lanes: readonly Lane[];
-  /** The first receive time: a day, a time, or `now`. `to` is the end, exclusive. */
+  /**
+   * The range of receive times: `from` is the first time and `to` is the exclusive end. Both may be
+   * a day, a time or `now`.
+   */
   readonly from?: string;
   readonly to?: string;
-  /** The output file; undefined for standard output. */
   readonly out?: string;
   readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
@@ -58,15 +60,14 @@ interface Export {
 
 const progressMs = 10_000;
 /**
- * Tolerated difference between the clocks of gateway and NATS. An event is stored after it was
- * received, at any later time, because a leaf may hold it during an outage.
+ * Maximum difference between the clocks of the gateway and of NATS in ms. The end of the range has
+ * no such limit, because an event may be stored long after it was received. For example, a leaf
+ * node stores it during an outage.
  */
-const clocksApartMsMax = 600_000;
+export const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
-/** Approximate size of the written pieces. */
 const pieceBytes = 65_536;
 
-/** Exports the events. Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -91,7 +92,8 @@ export async function exportEvents(
     await withNats({ config, context }, async (connection) => {
       await mustBeKnown(connection, config, { command: "export", project });
       const { subjectPrefix: prefix } = config;
-      const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
+      const { lanes } = options;
+      const streams = await streamsOf(connection, { prefix, lanes, command: "export" });
       const { stop } = context;
       const own: Export = { connection, prefix, choice, chooser, counts, stop, say };
       await write(Readable.from(pieces(own, streams)), { ...options, parquet }, context);
@@ -148,9 +150,17 @@ function choiceOf(
   return choice;
 }
 
-async function streamsOf(
+interface WantedStreams {
+  readonly prefix: string;
+  readonly lanes: readonly Lane[];
+  /** The command, with which the error begins. */
+  readonly command: string;
+}
+
+/** Returns the streams of the lanes. Throws a CommandError if there is none. */
+export async function streamsOf(
   connection: NatsConnection,
-  { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
+  { prefix, lanes, command }: WantedStreams,
 ): Promise<FoundStream[]> {
   const manager = await managerFor(connection);
   const names = await findStreams(manager, prefix);
@@ -159,7 +169,7 @@ async function streamsOf(
     const state = await storedStream(manager, name.stream).state();
     if (state !== undefined) found.push({ name, state });
   }
-  if (found.length === 0) throw new CommandError("export: there are no streams yet");
+  if (found.length === 0) throw new CommandError(`${command}: there are no streams yet`);
   return found;
 }
 
@@ -177,7 +187,7 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
       say(
         `messages ${first} to ${last} left ${stream} during the export: unread messages are missing from the output`,
       );
-    // The server cannot compare a time long before 1970 with the times of messages.
+    // The time is at least 0, because the server cannot compare times long before 1970.
     const storedFromMs =
       from === undefined ? undefined : Math.max(0, Date.parse(from) - clocksApartMsMax);
     const missed = (messages: number) =>
@@ -207,7 +217,6 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/** Writes the file under a unique temporary name, and renames it when it is complete. */
 async function write(
   lines: Readable,
   { out, force: isForced = false, compress, parquet }: Written,

@@ -1,14 +1,11 @@
-// The output file of an export. Replaces an existing file only on request.
-
 import { accessSync, constants, lstatSync, readdirSync } from "node:fs";
 import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
-/** Matches the suffix of an export's temporary file name. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
-/** Throws a CommandError if the file cannot be created, or exists and must not be replaced. */
+/** Throws a CommandError if the file cannot be created, or if it must not be replaced. */
 export function mustBeFree(out: string, isForced: boolean): void {
   const folder = path.dirname(out);
   try {
@@ -26,23 +23,25 @@ export function mustBeFree(out: string, isForced: boolean): void {
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
 }
 
-/** Renames the complete file. Rejects with a CommandError if a new file must not be replaced. */
+/**
+ * Gives the complete file its final name. Rejects with a CommandError if a file with this name
+ * exists and must not be replaced.
+ */
 export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
   if (!isForced) {
     try {
-      // Unlike a rename, a link replaces no file.
+      // A link is used because a rename would replace an existing file.
       await link(whole, out);
       await rm(whole);
       return;
     } catch {
-      // The file exists, or this file system does not support hard links.
+      // Either the file exists, or the file system does not support hard links.
       mustBeFree(out, isForced);
     }
   }
   await rename(whole, out);
 }
 
-/** Returns the temporary files of other exports to the same file, running or killed. */
 export function othersParts(out: string): string[] {
   const { dir, base } = path.parse(out);
   return namesIn(dir === "" ? "." : dir)
@@ -50,7 +49,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** Returns the names in a folder. Returns none if it is unreadable. The write reports the error. */
+/** The error is ignored, because the later write reports it. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

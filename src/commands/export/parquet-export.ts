@@ -1,5 +1,5 @@
-// Exports events as one Parquet file, with the columns of `penstock sink parquet`. A folder next to
-// the file collects the rows.
+// Exports events as one Parquet file with the columns of `penstock sink parquet`. The rows are
+// collected in a folder next to the file.
 
 import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import path from "node:path";
@@ -47,7 +47,7 @@ export class ParquetExport {
     return { bytes, events: events.length, unreadable };
   }
 
-  /** Writes the file, which appears when it is complete. Each of `pieces` contains whole rows. */
+  /** Writes the file. It gets its name when it is complete. Each piece contains whole rows. */
   async write(pieces: AsyncIterable<Buffer>, file: string, isForced: boolean): Promise<void> {
     const folder = await mkdtemp(`${file}.making-`);
     const next = path.join(folder, "next.parquet");
@@ -66,7 +66,6 @@ export class ParquetExport {
   }
 }
 
-/** Writes the rows into files, at least one. No file is much larger than the limit. */
 async function rowsFiles(pieces: AsyncIterable<Buffer>, folder: string): Promise<string[]> {
   const files: string[] = [];
   let [handle, bytes] = [undefined as FileHandle | undefined, 0];

@@ -1,5 +1,5 @@
-// Yields each message of a stream once, even while an erasure runs. The replacement of an erased
-// message may be after the end of the range, so it is fetched at the position of its original.
+// Yields each message of a stream once, even while an erasure is running. If a message was erased,
+// its replacement is yielded instead, even if the replacement is after the end of the range.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { ErasedMessages } from "../../platform/nats/erased-messages.ts";
@@ -9,21 +9,22 @@ import { type FoundStream, messagesOf, type ReadOptions, subjectsOf } from "../s
 
 export interface WholeMessage {
   readonly subject: string;
-  /** The sequence of the message, or of its original if an erasure stored it again. */
+  /**
+   * The sequence of the message. If the message replaces an erased message, this is the sequence of
+   * the erased message.
+   */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly data: Uint8Array;
 }
 
 interface WholeOptions extends ReadOptions {
-  /** Called with the number of replacements that are missing for a reason other than age. */
   readonly missed: (messages: number) => void;
 }
 
-/** Number of messages after which missing messages are checked for erasures. */
 const messagesAtOnce = 1_000;
 
-/** Yields the messages. A replacement may follow later messages. Throws like `messagesOf`. */
+/** Yields the messages. A replacement may be after later messages. Throws `messagesOf`'s errors. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -31,7 +32,6 @@ export async function* wholeMessages(
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
   const manager = await managerFor(connection);
-  // The first instance is queried in stream order, the second instance at any position.
   const [ahead, anywhere] = [new ErasedMessages(manager, made), new ErasedMessages(manager, made)];
   await anywhere.learn(0);
   let [from, missed] = [1, 0];
@@ -55,8 +55,9 @@ export async function* wholeMessages(
 }
 
 /**
- * Returns whether the original, or its recorded replacement, is read instead of this copy. A killed
- * erasure may have left an unrecorded copy. Once the original is removed, this is the only copy.
+ * Returns true if another message is yielded for this original. If an erasure was killed, there may
+ * be a copy that it has not recorded. After the original is removed, this copy is the only message
+ * with the lines.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))
@@ -71,7 +72,6 @@ interface Range extends FoundStream {
   readonly read: ReadonlySet<number>;
 }
 
-/** Yields replacements. Returns how many are missing for a reason other than age. */
 async function* replaced(
   erased: ErasedMessages,
   { name, state, from, to, read }: Range,

@@ -1,5 +1,3 @@
-// Interprets a response to an import: events stored, retry, request too large, or failure.
-
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
 import { objectIn } from "../../platform/base/json.ts";
@@ -14,7 +12,6 @@ export type Answer =
       readonly dropped: number;
       readonly errors: readonly ItemNote[];
       readonly warnings: readonly ItemNote[];
-      /** Whether the response names fewer events than it counts. */
       readonly namesSome: boolean;
     }
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
@@ -22,17 +19,16 @@ export type Answer =
   | {
       readonly kind: "refused";
       readonly why: string;
-      /** Whether it is certain that no event is stored. */
       readonly isNothingStored: boolean;
     };
 
-/** Maximum Retry-After in milliseconds. A proxy may send any value. */
+/** Maximum pause in ms. The limit is needed, because a proxy may send any value. */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
- * Interprets a response. A 4xx of a gateway means that no event is stored. A 408, 425, 429 or 5xx,
- * even from a proxy, is retried, because the gateway recognizes a body that it has stored.
+ * Interprets a response. A 4xx means that the gateway has stored no event. The statuses 408, 425,
+ * 429 and 5xx are retried, because the gateway recognizes a body that it has already stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const fields = objectIn(text) ?? {};
@@ -62,7 +58,6 @@ function stored(fields: JsonFields, text: string): Answer {
   return { kind: "done", accepted, dropped, errors, warnings, namesSome };
 }
 
-/** Returns the outcome of the lines as the end of a sentence. */
 export function refusedText({
   isNothingStored,
   why,
@@ -72,7 +67,7 @@ export function refusedText({
     : `may be stored or not, because the response does not state it: ${why}`;
 }
 
-/** Interprets a rejection of all events. For a single event, the code is the code of the event. */
+/** Returns an answer without stored events. `code` is only used for a single event. */
 function allInError(fields: JsonFields, code: string, events: number): Answer {
   const named = notesOf(fields["errors"]);
   const detail = typeof fields["detail"] === "string" ? fields["detail"] : "";
@@ -81,7 +76,6 @@ function allInError(fields: JsonFields, code: string, events: number): Answer {
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
 }
 
-/** Returns the notes on events. Skips notes in another form, such as the notes of a proxy. */
 function notesOf(value: unknown): ItemNote[] {
   return Array.isArray(value) ? value.filter(isNote) : [];
 }
@@ -113,7 +107,6 @@ export function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly num
   ];
 }
 
-/** Merges the notes of the local check with the notes that only the gateway can give. */
 export function completed(
   all: readonly LineNote[],
   named: readonly LineNote[],

@@ -1,5 +1,5 @@
-// Creates a batch from lines. Copies the bytes of lines that are already events. Parses and
-// converts other lines.
+// Creates a batch from lines. If a line is already an event, its bytes are copied. Other lines are
+// parsed and converted.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { warningTable } from "../../platform/base/warnings.ts";
@@ -36,7 +36,6 @@ interface BatchMakerOptions {
   readonly createScanner: (rows?: number) => Scanner;
 }
 
-/** A line in the scanned text `body`, with its row in the scanner's table. */
 interface Item {
   readonly body: Buffer;
   readonly table: Uint32Array;
@@ -53,7 +52,6 @@ export class BatchMaker {
   readonly #scanner: Scanner;
   readonly #lineScanner: Scanner;
   readonly #conversion: Conversion;
-  /** The losses of the value that is being converted. */
   #losses: Loss[] = [];
 
   constructor(options: BatchMakerOptions) {
@@ -67,7 +65,6 @@ export class BatchMaker {
     };
   }
 
-  /** Builds a batch. `notes` are about lines that are not in `lines`. */
   make(lines: readonly Line[], notes: LineNote[], lastLine: number): Batch {
     const { format, hash } = this.#options;
     const work = new BatchWork(notes);
@@ -87,7 +84,6 @@ export class BatchMaker {
     return { items: texts, lines: numbers, links, notes, lastLine, fingerprint };
   }
 
-  /** Scans all lines in one call. Returns undefined unless each line is a single JSON value. */
   #scanned(lines: readonly Line[], scanner: Scanner): Item[] | undefined {
     const { length } = lines;
     const texts = lines.map(({ bytes }) => bytes);
@@ -109,15 +105,14 @@ export class BatchMaker {
   }
 
   /**
-   * Adds an event unchanged, except that an event without a uuid gets one. Returns false if the
-   * event must be converted.
+   * Adds an event unchanged, but adds a uuid if the event has none. Returns false if the event must
+   * be converted.
    */
   #pass(work: BatchWork, bytes: Buffer, item: Item): boolean {
     const { table, row } = item;
     const fields = table[row + Row.FieldTypes]!;
     if (typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) !== TokenType.Object) return false;
     if (!canBeName.has(typeAt(fields, FieldShift.Event)) || needsReading(item)) return false;
-    // An object without known fields is not an event, and may be empty.
     if (fields === 0 || hasUuid(item)) {
       work.add(bytes);
       return true;
@@ -126,13 +121,11 @@ export class BatchMaker {
     const type = typeAt(fields, FieldShift.Uuid);
     if (type !== TokenType.Absent && type !== TokenType.Null && type !== TokenType.EmptyString)
       work.note("invalid_uuid", invalidUuid);
-    // The last value of a repeated member counts.
     const member = Buffer.from(`,"uuid":"${this.#options.hash.uuid()}"}`);
     work.add(Buffer.concat([bytes.subarray(0, -1), member]));
     return true;
   }
 
-  /** Converts the values of a line. A value that fails does not affect the other values. */
   #convert(work: BatchWork, bytes: Buffer): void {
     const fail = (error: unknown): void => {
       const [code, detail] = whyNot(error as Error);
@@ -169,10 +162,7 @@ export class BatchMaker {
     return valuesOf(repair.text.toString("utf8", lineHead.length, end));
   }
 
-  /**
-   * Returns the gateway's repair of a body: U+FFFD for malformed bytes, null for NaN and Infinity.
-   * Returns undefined if the body needs another repair.
-   */
+  /** Returns the body as the gateway would repair it, or undefined if that is not enough. */
   #repaired(body: Buffer): Repair | undefined {
     const scanner = this.#lineScanner;
     const { table } = scanner;
@@ -188,7 +178,6 @@ export class BatchMaker {
     return scanner.scan(repair.text) === ScanStatus.Ok ? repair : undefined;
   }
 
-  /** Adds the event of the `nth` value in the line. If it throws, nothing is added. */
   #convertValue(work: BatchWork, value: unknown, nth: number): void {
     const { format, hash } = this.#options;
     if (!isObject(value)) {
@@ -235,7 +224,6 @@ class BatchWork {
     this.#notes = notes;
   }
 
-  /** Adds a note. Skips a warning that equals the previous note. */
   note(code: string, { detail, isStored }: Pick<LineNote, "detail" | "isStored">): void {
     const last = this.#notes.at(-1);
     if (isStored && last?.line === this.line && last.code === code && last.detail === detail)
@@ -253,7 +241,7 @@ class BatchWork {
   }
 }
 
-/** Returns whether the gateway may misread a value, such as a number as a time. */
+/** Returns true if the gateway could misread a value, such as a number as a time. */
 function needsReading(item: Item): boolean {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -278,7 +266,6 @@ function isText(type: TokenType): boolean {
   );
 }
 
-/** Types of a valid event name. The gateway reports an absent or empty name. */
 const canBeName: ReadonlySet<TokenType> = new Set([
   ...[TokenType.Absent, TokenType.Null, TokenType.EmptyString],
   ...[TokenType.PlainString, TokenType.EscapedString],
@@ -291,7 +278,7 @@ function kindOf(value: unknown): string {
 
 function whyNot(error: Error): readonly [string, string] {
   if (error instanceof SyntaxError) return ["not_json", `the line is not JSON: ${error.message}`];
-  // Deeply nested values exhaust the stack.
+  // A RangeError means that the stack is exhausted by deeply nested values.
   const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
   return ["not_convertible", `the line cannot be converted: ${why}`];
 }

@@ -1,5 +1,3 @@
-// A batch is the events of one request, with the line of each event.
-
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
 import { recordOverheadBytesMax, sharedHistoryBytesMax } from "../../records/record.ts";
@@ -8,35 +6,28 @@ export interface LineNote {
   readonly line: number;
   readonly code: string;
   readonly detail: string;
-  /** Whether the event of the line is stored anyway. */
   readonly isStored: boolean;
 }
 
 export const cutOffCode = "cut_off";
 
 export interface Events {
-  /** The JSON text of each event. */
   readonly items: readonly Buffer[];
-  /** The line number of each event. */
   readonly lines: readonly number[];
 }
 
 export interface Batch extends Events {
-  /** Number of events that were added only to link two ids of a line. */
   readonly links: number;
-  /** Problems that were found while the batch was built. */
   readonly notes: readonly LineNote[];
-  /** The last line of the batch, even if this line has no event. */
   readonly lastLine: number;
-  /** The hash of the file's lines up to the last line of the batch. */
   readonly fingerprint: string;
   /**
-   * Whether the file ends with this batch. If the file grows, the next run builds another batch.
+   * True if the file ends with this batch. If the file grows, the next run builds another batch.
    */
   readonly isLast?: boolean;
 }
 
-/** Returns the beginning of a body. The key is first, because the gateway looks for it there. */
+/** The key is at the beginning, because the gateway expects it there. */
 export function bodyHead(key: string): Buffer {
   return Buffer.from(`{"api_key":${JSON.stringify(key)},"historical_migration":true,"batch":[`);
 }
@@ -45,9 +36,8 @@ export const lineHead = Buffer.from('{"batch":[');
 export const bodyTail = Buffer.from("]}");
 
 /**
- * Returns the number of bytes of padding. A gateway deduplicates a repeated historical request only
- * if the planned size of its records exceeds `sharedHistoryBytesMax`. With the padding, an import
- * that resumes after it was killed stores no event twice.
+ * Returns the number of bytes of padding. The gateway recognizes a repeated request only if the
+ * planned size of its records exceeds `sharedHistoryBytesMax`, so smaller requests need padding.
  */
 export function paddingOf(head: Buffer, items: readonly Buffer[]): number {
   const records = bodyBytes(head, items) + items.length * recordOverheadBytesMax;

@@ -1,4 +1,4 @@
-// Reads a file as batches. Detects its format, and skips the lines that an earlier run has
+// Reads a file as batches. It detects the format and skips the lines that an earlier run has
 // imported.
 
 import type { Scanner } from "../../records/table.ts";
@@ -12,21 +12,18 @@ import { withFiniteNumbers } from "./json-text.ts";
 import { type Line, LineCutter } from "./lines.ts";
 
 export interface BatchLimits {
-  /** Maximum number of bytes of a batch's lines. Only a single line may exceed it. */
+  /** Maximum bytes of the lines of a batch. A batch may exceed it only if it has a single line. */
   readonly bytesMax: number;
   readonly linesMax: number;
 }
 
 export interface BatchesOptions {
-  /** The name of the file for messages. */
   readonly name: string;
-  /** The format of the file; undefined to detect it from the first lines. */
   readonly format: Format | undefined;
   readonly formatOptions: FormatOptions;
   readonly limits: BatchLimits;
   readonly lineBytesMax: number;
   readonly createScanner: (rows?: number) => Scanner;
-  /** The lines that an earlier run has imported, with the fingerprint that identifies them. */
   readonly done: DoneLines | undefined;
   readonly begun: (format: Format) => void;
 }
@@ -34,7 +31,6 @@ export interface BatchesOptions {
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** Number of the last line in the last request of the earlier run. */
   readonly sending?: number;
 }
 
@@ -43,7 +39,6 @@ export class Batches {
   readonly #hash = new LineHash();
   readonly #cutter: LineCutter;
   #lines: Line[] = [];
-  /** Number of bytes of `#lines`, with separators. */
   #bytes = 0;
   #notes: LineNote[] = [];
   #maker: BatchMaker | undefined = undefined;
@@ -55,11 +50,10 @@ export class Batches {
   }
 
   /**
-   * Yields the batches in order. Throws a CommandError if the format cannot be detected, or if the
-   * earlier run has imported another file.
+   * Yields the batches. Throws a CommandError if the format cannot be detected, or if the earlier
+   * run has imported a different file.
    */
   async *of(chunks: AsyncIterable<Buffer>): AsyncGenerator<Batch, void, void> {
-    /** The first lines, until the format is known. */
     const early: Line[] = [];
     for await (const chunk of chunks)
       for (const line of this.#cutter.cut(chunk)) yield* this.#take(line, early);
@@ -75,12 +69,11 @@ export class Batches {
   }
 
   /**
-   * Returns whether the last line has no line feed and is not JSON. Another program may still be
-   * writing this line, so the next run reads it again.
+   * Returns true for a last line that has no line feed and is not JSON. Another program may still
+   * be writing it, so the next run will read it again.
    */
   #isCutOff({ bytes, number, isTooLong }: Line, early: readonly Line[]): boolean {
     const { format, done } = this.#options;
-    // The format of a single line cannot be detected from a part of the line.
     const isOnly = this.#maker === undefined && early.length === 0 && format === undefined;
     if (isTooLong || bytes.length === 0 || isOnly || number <= (done?.lines ?? 0)) return false;
     if (isJson(bytes.toString("utf8"))) return false;
@@ -130,8 +123,9 @@ export class Batches {
       const last = this.#lines.at(-1)?.number ?? number;
       const isFull =
         this.#lines.length >= limits.linesMax || this.#bytes + bytes.length >= limits.bytesMax;
-      // An earlier run may have stopped while it sent a batch. This batch must end at the same
-      // line, so that the gateway recognizes it. `sending` may be the number of a skipped line.
+      // If an earlier run stopped while it was sending a batch, this batch must end at the same
+      // line. Otherwise, the gateway would not recognize it. `sending` may be the number of a
+      // skipped line.
       const sending = done?.sending ?? 0;
       if ((last <= sending && number > sending) || (isFull && this.#lines.length > 0))
         yield this.#finish();

@@ -1,26 +1,22 @@
 import { cutOffCode, type LineNote } from "./batch.ts";
 
-/** The counts in the state file. */
 export interface CountsText {
   readonly stored: number;
   readonly notStored: Readonly<Record<string, number>>;
   readonly warnings: Readonly<Record<string, number>>;
-  /** Number of lines with at least one warning. Absent in older state files. */
+  /** Number of lines with at least one warning. Older state files do not contain it. */
   readonly warned?: number;
-  /** Number of stored events that were added only to link two ids of a line. */
   readonly links?: number;
 }
 
-/** Events that are skipped on purpose, as in PostHog's own import and capture. */
+/** These events are skipped, as in PostHog's own import and capture. */
 const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
-/** Warnings about values without a meaning, or values that are stored unchanged. */
 const costsNothing: ReadonlySet<string> = new Set([
   ...["invalid_uuid", "reused_uuid", "zero_timestamp", "timestamp_in_future", "invalid_sent_at"],
   ...["id_shortened", "invalid_person_profile", "non_finite_number"],
 ]);
 
-/** Returns whether a part of the line is not stored. */
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
   if (!isStored) return !skippedOnPurpose.has(code);
   return !code.startsWith("missing_") && !costsNothing.has(code);
@@ -49,7 +45,6 @@ export class Counts {
     return lossesIn(this.#notStored, false);
   }
 
-  /** Number of fields and timestamps that are not stored with their events. */
   get partsLost(): number {
     return lossesIn(this.#warnings, true);
   }
@@ -59,7 +54,6 @@ export class Counts {
     counts.set(code, (counts.get(code) ?? 0) + count);
   }
 
-  /** Returns the counts for the state file, without an incomplete last line. */
   text(): CountsText {
     const notStored = [...this.#notStored].filter(([code]) => code !== cutOffCode);
     return {
@@ -79,7 +73,6 @@ export class Counts {
     ];
   }
 
-  /** Returns the summary of a run after an earlier run has imported everything. */
   earlierSummary(): string[] {
     const were = `${grouped(this.stored)} ${this.stored === 1 ? "was" : "were"} stored`;
     const fate = `${were} by an earlier run${this.#warnedText()}, ${grouped(this.notStored)} not`;
@@ -116,7 +109,7 @@ function descending(counts: ReadonlyMap<string, number>): [string, number][] {
   return [...counts].sort(([, one], [, other]) => other - one);
 }
 
-/** Formats a number as 1,234,567. */
+/** Formats a number with separators, such as 1,234,567. */
 export function grouped(count: number): string {
   return count.toLocaleString("en-US");
 }

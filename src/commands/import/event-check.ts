@@ -1,5 +1,5 @@
-// Checks a body with the gateway's own code. Used for a dry run, and if a response names fewer
-// events than it counts.
+// Checks a body with the gateway's own code. It is used for a dry run. It is also used if a
+// response lists fewer errors than it counts.
 
 import { randomFillSync } from "node:crypto";
 import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
@@ -53,7 +53,6 @@ export class EventCheck {
     });
   }
 
-  /** Returns the notes that a gateway would report for each event of the batch. */
   check({ items, lines }: Events): Checked {
     if (items.length === 0) return { accepted: 0, notes: [] };
     const body = bodyOf(lineHead, items);
@@ -68,6 +67,7 @@ export class EventCheck {
       ...{ body, scanner, tally, receivedAtMs, recordBytesMax: this.#recordBytesMax },
       ...{ needsTimestamp: true, isEngage: false, skewMs: 0, unreadableSentAt: undefined },
       ...{ repaired: undefined, additions: undefined, frames: this.#frames },
+      quarantine: () => {},
       template: this.#records.begin({
         ...{ projectId: "import", lane: "historical", receivedAtMs },
         ...{ sentAtMs: Number.NaN, clientAddress: "" },
@@ -148,7 +148,6 @@ class AllNotes extends Tally {
   }
 }
 
-/** The event name that the gateway removes without a warning, as PostHog does. */
 export const removed = {
   code: "performance_event",
   detail: "$performance_event, which old browser SDKs sent, is not stored",

@@ -1,12 +1,10 @@
-// Deterministic uuids, version 8 of RFC 9562, from the ids of a source or from the lines of a file.
+// Creates deterministic uuids (version 8 of RFC 9562) from ids of a source or lines of a file.
 
 import { createHash, type Hash, hash } from "node:crypto";
 import { isBlankUuidText, isUuid } from "../../platform/base/forms.ts";
 
-/** The possible digits of the variant of RFC 9562. */
 const variants = "89ab";
 
-/** Returns a uuid from the first 32 hexadecimal digits of a hash, with version and variant. */
 function uuidOfHash(hex: string): string {
   const variant = variants[Number.parseInt(hex[17]!, 16) & 0x03]!;
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
@@ -16,23 +14,26 @@ export function uuidOfSource(parts: readonly unknown[]): string {
   return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "hex"));
 }
 
-/** Returns whether the gateway stores an event under this uuid. */
+/** Returns true if the gateway accepts the value as the uuid of an event. */
 export function isUuidText(value: unknown): value is string {
   return typeof value === "string" && isUuid(value) && !isBlankUuidText(value);
 }
 
-/** Returns whether it is the nil or the max UUID, which some clients send instead of an id. */
+/** Returns true for the nil UUID and the max UUID. Some clients send them if they have no id. */
 export function isBlankId(value: unknown): boolean {
   return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
 }
 
-/** Maximum bytes per call of the hash. A call takes as long as hashing some hundred bytes. */
+/**
+ * Number of bytes that are collected before the hash is updated. A call of the hash takes as long
+ * as hashing some hundred bytes.
+ */
 const stagedBytes = 262_144;
 const separator = 0x0a;
 
 /**
- * The running hash over the lines of a file. It identifies the file when an import resumes, and
- * gives uuids to lines without a uuid. The uuid of a line depends on all lines before it.
+ * The running hash of the lines of a file. It identifies the file when an import resumes. It also
+ * determines the uuids of lines without a uuid.
  */
 export class LineHash {
   readonly #hash: Hash = createHash("sha256");
@@ -49,7 +50,6 @@ export class LineHash {
     this.#staged[this.#length++] = separator;
   }
 
-  /** Returns the uuid of the last added line. */
   uuid(): string {
     return uuidOfHash(this.#digest("hex"));
   }

@@ -1,5 +1,3 @@
-// Imports one file. Saves the position after each response.
-
 import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import type { BackgroundScanner } from "../../records/table.ts";
@@ -17,7 +15,6 @@ import type { Progress } from "./progress.ts";
 import { type Sender, Stopped } from "./sender.ts";
 
 interface FileImportOptions {
-  /** The path of the file, or "-" for standard input. */
   readonly file: string;
   readonly url: URL;
   readonly key: string;
@@ -26,7 +23,7 @@ interface FileImportOptions {
   readonly limits: BatchLimits;
   readonly lineBytesMax: number;
   readonly restart: boolean;
-  /** Whether to resume even if the address or the key has changed. */
+  /** If set, the import resumes even if the address or the key has changed. */
   readonly sameProject: boolean;
   readonly stateFile: StateFile | undefined;
   readonly sender: Sender | undefined;
@@ -49,19 +46,14 @@ export class FileImport {
   #done: Pick<ImportState, "lines" | "fingerprint" | "sending"> = { lines: 0, fingerprint: "" };
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
-  /** Whether small bodies are padded. A gateway may reject a padded body as too large. */
   #isPadded = true;
   #hasReportedSplit = false;
   #hasBegun = false;
-  /** The lines of the current batch that are stored with a warning. */
   readonly #warnedLines = new Set<number>();
-  /** The notes of the current batch that wait for its response. */
   #found: readonly LineNote[] = [];
   #formatName = "";
   counts = new Counts();
-  /** Whether the import stopped before the end of the file. */
   isStopped = false;
-  /** Whether an earlier run has imported the whole file, and no line was added since. */
   isDoneBefore = false;
 
   constructor(options: FileImportOptions) {
@@ -73,7 +65,7 @@ export class FileImport {
     return this.#formatName !== "";
   }
 
-  /** Imports the file. Rejects with a CommandError if the import must stop. Saves the position. */
+  /** Runs the import. Saves the position. Rejects with a CommandError if the import must stop. */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
     stateFile?.take();
@@ -93,7 +85,6 @@ export class FileImport {
     let isAtEnd = false;
     try {
       for (;;) {
-        // The next batch is built while the previous batch is being sent.
         const { done, value: batch } = await batches.next();
         await this.#settle();
         isAtEnd = done === true;
@@ -102,7 +93,7 @@ export class FileImport {
         await this.#begin(batch!);
       }
     } catch (error) {
-      // If the rest of the file cannot be read, the request in flight may still be acknowledged.
+      // If the rest of the file cannot be read, the running request may still succeed.
       await this.#settle().catch(() => {});
       if (!(error instanceof Stopped)) throw error;
     } finally {
@@ -114,22 +105,19 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /** Starts sending the batch. Resolves when the kernel has the whole body. */
+  /** Starts a request. Resolves when the whole body was passed to the kernel. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
-    // The rejection is handled after the response.
     await Promise.race([handedOver, this.#sending.catch(() => {})]);
   }
 
-  /** Waits for the response to the batch in flight, and saves the position after the batch. */
   async #settle(): Promise<void> {
     const sending = this.#sending;
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // If saving fails, the import ends, because a later run would store all further lines twice. A
-    // batch waits only for the save of the previous batch.
+    // If saving failed, the import ends, because a later run would store more lines twice.
     await this.#saved;
     const { lastLine: lines, fingerprint } = this.#last!;
     this.#done = { lines, fingerprint };
@@ -189,8 +177,8 @@ export class FileImport {
 
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
     const { sender, progress } = this.#options;
-    // Shows before anything is sent whether the state can be written. The rate does not include the
-    // lines of an earlier run.
+    // The state file is written before the first request, so that an error is reported before
+    // anything is sent. The rate does not include the lines of an earlier run.
     if (!this.#hasBegun) {
       await this.#save({ finished: false });
       progress.begin(this.#position());
@@ -213,7 +201,6 @@ export class FileImport {
     progress.update(this.#position());
   }
 
-  /** Sends events. If they are too large for one request, sends them in halves. */
   async #send(sender: Sender, events: Events, handedOver: () => void): Promise<void> {
     const { items, lines } = events;
     const head = bodyHead(this.#options.key);
@@ -257,8 +244,8 @@ export class FileImport {
   }
 
   /**
-   * Reports the found notes. Must be called after the response, because if the request fails, the
-   * next run finds the notes again.
+   * Records the notes of a batch. It must be called after the response. If the request fails, the
+   * next run records the notes.
    */
   #noteFound(lastLine = Number.POSITIVE_INFINITY): void {
     const found = this.#found;
@@ -293,7 +280,6 @@ export class FileImport {
     else this.#warnedLines.delete(note.line);
     const noted = (this.#listed.get(note.code) ?? 0) + 1;
     this.#listed.set(note.code, noted);
-    // A dry run lists every loss.
     const isListed = this.#options.sender === undefined && isLoss(note);
     if (noted > listedPerCode && !isListed) return;
     const fate = note.isStored ? "stored" : "not stored";
@@ -322,7 +308,6 @@ export class FileImport {
   }
 }
 
-/** Returns the size of the file; undefined for a pipe or a missing file. */
 async function bytesOf(file: string): Promise<number | undefined> {
   try {
     const { size } = await stat(file);

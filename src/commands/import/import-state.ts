@@ -1,5 +1,5 @@
-// The position of an import, in a state file next to the input. If an import is killed, the next
-// run resumes after the last line that was acknowledged and saved.
+// The position of an import. It is stored in a state file next to the input. After a crash, the
+// next run resumes after the last line that was saved.
 
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
@@ -15,15 +15,16 @@ export interface ImportState {
   readonly lines: number;
   readonly fingerprint: string;
   /**
-   * Number of the last line in the last request, saved before the request is sent. If the file has
-   * grown since, the repeated request still ends at this line, so that the gateway recognizes it.
+   * Number of the last line in the last request. It is saved before the request is sent. If the
+   * request is repeated, it ends at this line even if the file has grown, so that the gateway
+   * recognizes it.
    */
   readonly sending?: number;
   readonly finished: boolean;
   readonly counts: CountsText;
 }
 
-/** Returns a text that identifies gateway and project. Contains no key, user or password. */
+/** Identifies gateway and project. The text does not contain the key, user or password. */
 export function targetOf(url: URL, key: string): string {
   const address = new URL(url);
   [address.username, address.password] = ["", ""];
@@ -33,10 +34,7 @@ export function targetOf(url: URL, key: string): string {
 
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/**
- * Describes a changed target as the rest of a sentence; undefined if the target is the same. All
- * loopback names count as equal.
- */
+/** Describes a changed target, as the end of a sentence. All loopback names count as equal. */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
   const isElsewhere = comparable(was.address) !== comparable(is.address);
@@ -70,7 +68,6 @@ export class StateFile {
     return this.#file;
   }
 
-  /** Locks the state file. Throws a CommandError if another import uses it. */
   take(): void {
     for (;;) {
       const lock = this.#taken();
@@ -81,12 +78,10 @@ export class StateFile {
         );
       this.#lock = lock;
       if (lock.isHeld()) return;
-      // The previous holder has just removed the file.
       lock.close();
     }
   }
 
-  /** Releases the lock. Must be called even after an error. */
   async release(): Promise<void> {
     const lock = this.#lock;
     this.#lock = undefined;
@@ -94,7 +89,7 @@ export class StateFile {
     lock?.close();
   }
 
-  /** Takes the lock. Returns undefined if the file is not writable. The first save reports this. */
+  /** Locks the file. Returns undefined if it is not writable, which the first save reports. */
   #taken(): FileLock | "busy" | undefined {
     try {
       return takeFileLock(`${this.#file}.lock`);
@@ -103,7 +98,10 @@ export class StateFile {
     }
   }
 
-  /** Returns the state; undefined without a file. Throws a CommandError for any other file. */
+  /**
+   * Returns the state, or undefined if the file does not exist. Throws a CommandError if the file
+   * is not a state file.
+   */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {
@@ -124,7 +122,7 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  /** Saves the state, safe from a power failure. Rejects with a CommandError if it cannot. */
+  /** Saves the state to disk. Rejects with a CommandError if the state cannot be saved. */
   save(state: ImportState): Promise<void> {
     this.#saved = this.#saved.then(async () => {
       try {

@@ -1,4 +1,4 @@
-// Sends files of events to a gateway as history, over HTTP. See docs/guides/importing.md.
+// Imports files of events into a gateway as history, over HTTP. See docs/guides/importing.md.
 
 import { createNativeScanner } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
@@ -30,10 +30,12 @@ export interface ImportOptions {
 }
 
 const stateEnding = ".penstock-import";
-/** Maximum number of lines per request: the rows of a scanner's table. */
 const linesMax = 32_768;
 
-/** Imports files. Rejects with a CommandError for a failure, or a loss without --allow-loss. */
+/**
+ * Imports the files. Rejects with a CommandError if the import fails. Without --allow-loss, it also
+ * rejects if an event is lost.
+ */
 export async function importFiles(
   files: readonly string[],
   options: ImportOptions,
@@ -59,7 +61,7 @@ export async function importFiles(
         formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
-        // Opened only if it is read, because an open standard input keeps the process alive.
+        // Standard input is only opened if it is read, because it would keep the process running.
         stdin: () => context.stdin,
       });
       await runOne(file, one, { dryRun: options.dryRun, context, progress });
@@ -99,7 +101,6 @@ async function runOne(
   const say = (): void => {
     progress.end();
     const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
-    // After an earlier run, it is unknown whether its events are still stored.
     const [first = "", ...more] = one.isDoneBefore
       ? one.counts.earlierSummary()
       : one.counts.summary(dryRun ? "would be stored" : "stored");
@@ -109,7 +110,6 @@ async function runOne(
   try {
     await one.run();
   } catch (error) {
-    // A missing file, or a file in an unknown format, has no summary.
     if (one.hasEvents) say();
     throw error;
   }
@@ -118,10 +118,7 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/**
- * Returns the message of a stopped import. It states whether the import can resume, so that the
- * file is not removed too early.
- */
+/** Returns a message that states if the import can resume, so that the file is not removed. */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
@@ -175,7 +172,6 @@ function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile 
   return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
 }
 
-/** Returns a function that prints messages. Prints only the first of equal consecutive messages. */
 function reportsOf(progress: Progress): (why: string | undefined) => void {
   let lastMessage = "";
   return (why) => {

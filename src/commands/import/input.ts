@@ -1,4 +1,4 @@
-// Reads a file or standard input, and decompresses it. Holds one chunk at a time.
+// Reads a file or standard input, and decompresses it. Only one chunk is in memory at a time.
 
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
@@ -34,7 +34,6 @@ const codecs: readonly Codec[] = [
 const magicBytesMax = 4;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** Yields the decompressed bytes. Throws a CommandError if the input is missing or damaged. */
 export async function* inputChunks(
   name: string,
   { stdin, progress }: { readonly stdin: () => Readable; readonly progress: InputProgress },
@@ -56,7 +55,7 @@ export async function* inputChunks(
   }
 }
 
-/** Messages by error code. Node's own messages repeat the code and the path. */
+/** Our own texts are used, because the messages of Node repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -91,12 +90,11 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
   yield* raw;
 }
 
-/** Decompresses gzip. Node's gunzip ends at zero bytes, so the next member gets a new gunzip. */
+/** Node's gunzip stops at zero bytes after a member, so each member needs a new gunzip. */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
     const given: Buffer[] = [];
-    /** Number of bytes of the chunks that were read completely and released. */
     let bytesDone = 0;
     const source = handedOn(continued(more, rest), (chunk) => {
       given.push(chunk);
@@ -104,7 +102,6 @@ async function* unpackedGzip(rest: Chunks): Chunks {
         bytesDone += given.shift()!.length;
     });
     yield* unpacked(source, gunzip);
-    // Waits for a pending read.
     await source.return();
     const left = Buffer.concat(given).subarray(gunzip.bytesWritten - bytesDone);
     more = await behindZeros(left, rest);
@@ -120,7 +117,6 @@ async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunk
   }
 }
 
-/** Returns the bytes from the first byte that is not zero; undefined if only zeros follow. */
 async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefined> {
   for (let chunk = first; ; ) {
     const at = chunk.findIndex((byte) => byte !== 0);
@@ -160,14 +156,12 @@ async function* oneFrame(first: FramePiece, pieces: Pieces): Chunks {
 }
 
 async function* unpacked(rest: Chunks, unpack: NodeJS.ReadWriteStream): Chunks {
-  // The iterator below rejects with the error of the pipeline.
   const flowing = pipeline(Readable.from(rest, { objectMode: false }), unpack).catch(() => {});
   for await (const chunk of unpack) yield chunk as Buffer;
   await flowing;
 }
 
 const frameMagic = 0xfd2fb528;
-/** The first of the 16 magic numbers of skippable frames. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const checksumBytes = 4;
@@ -181,11 +175,10 @@ interface FramePiece {
 }
 
 /**
- * Splits zstd data into frames (RFC 8878). Node 22 decompresses only the first frame, and silently
- * accepts a truncated frame. So each frame gets its own decompressor.
+ * Splits zstd data into frames (RFC 8878). This is needed because Node 22 decompresses only the
+ * first frame, and does not report a truncated frame.
  */
 export class ZstdFrames {
-  /** The bytes read so far of the header of a frame or of a block. */
   #header: number[] = [];
   #isInBlocks = false;
   #hasChecksum = false;
@@ -197,7 +190,6 @@ export class ZstdFrames {
     return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
   }
 
-  /** Yields the parts of frames in the chunk. Throws if the bytes are not a frame. */
   *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -210,7 +202,6 @@ export class ZstdFrames {
         at++;
         if (this.#isInBlocks) this.#readBlockHeader();
         else {
-          // The header is held until it is known whether the frame must be skipped.
           from = at;
           const header = this.#readFrameHeader();
           if (header !== undefined) yield { bytes: header, isEnd: false };

@@ -1,8 +1,8 @@
-// JSON in which numbers keep their digits, even if a double cannot represent them.
+// Parses and writes JSON. Numbers keep their digits even if a double cannot represent them.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Methods of the proposal "JSON.parse source text access", which the types lack. */
+/** Methods of the proposal "JSON.parse source text access". The types do not contain them yet. */
 interface JsonWithSource {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -12,7 +12,6 @@ interface JsonWithSource {
   ): unknown;
 }
 
-/** The text of a number that a double cannot represent. */
 interface RawNumber {
   readonly rawJSON: string;
 }
@@ -20,18 +19,16 @@ interface RawNumber {
 const json = JSON as unknown as JsonWithSource;
 
 /**
- * Matches 16 characters of digits and a point. The characters are repeated instead of counted,
- * which makes the regular expression seven times as fast.
+ * Matches 16 characters that are digits or points. The repetition is written out, because it is
+ * seven times as fast as a count.
  */
 const manyDigits = new RegExp(`\\d${"[\\d.]".repeat(15)}`);
-/** Matches other numbers that a double changes: an exponent of three digits, a negative zero. */
 const farOrSigned = /\d[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?(?=[\s,}\]]|$)/;
 
 function mayBeLong(text: string): boolean {
   return manyDigits.test(text) || farOrSigned.test(text);
 }
 
-/** Replaces NaN and Infinity by null, as the gateway does. */
 export function withFiniteNumbers(text: string): string {
   if (!/NaN|Infinity/.test(text)) return text;
   return text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/g, (token) =>
@@ -50,11 +47,10 @@ export function parseJson(text: string): unknown {
 
 interface LineValues {
   readonly values: readonly unknown[];
-  /** The error for the part of the line that is not JSON. */
   readonly fault: SyntaxError | undefined;
 }
 
-/** Parses a line of one or more values, which are separated by commas or blanks. */
+/** Parses a line. Its values may be separated by commas or white space. */
 export function valuesOf(text: string): LineValues {
   let fault: SyntaxError;
   try {
@@ -82,10 +78,6 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) && value.some(isObject) ? value : [value];
 }
 
-/**
- * Returns the offset after the object or array that begins at `from`. If it is not closed, returns
- * the length of the text.
- */
 function endOfContainer(text: string, from: number): number {
   let depth = 0;
   let isInString = false;
@@ -107,7 +99,6 @@ export function isObject(value: unknown): value is JsonObject {
   );
 }
 
-/** Returns the value as a number; undefined if it is not a number. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return json.isRawJSON(value) ? Number(value.rawJSON) : undefined;

@@ -1,16 +1,13 @@
-// Splits chunks into lines. Drops the content of lines that are too long. Holds the beginning of
-// one line.
+// Splits chunks into lines. If a line is too long, its content is dropped.
 
 import { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 
-/** U+FEFF, which some editors write at the beginning of a text. */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export interface Line {
-  /** The text without surrounding white space. Empty if the line is too long. */
+  /** The line without surrounding white space. It is empty if the line is too long. */
   readonly bytes: Buffer;
-  /** The number of the line, from 1. */
   readonly number: number;
   readonly isTooLong: boolean;
 }
@@ -25,7 +22,6 @@ export class LineCutter {
     this.#lineBytesMax = lineBytesMax;
   }
 
-  /** Yields the lines that end in the chunk. The chunk must not change afterwards. */
   *cut(chunk: Buffer): Generator<Line, void, void> {
     let start = 0;
     for (;;) {
@@ -38,7 +34,6 @@ export class LineCutter {
     this.#carry(chunk.subarray(start));
   }
 
-  /** Returns the last line if it ends without a line feed. */
   last(): Line | undefined {
     return this.#carriedBytes === 0 ? undefined : this.#line();
   }
@@ -69,9 +64,8 @@ function contentOf(line: Buffer): Buffer {
 }
 
 /**
- * Replaces carriage returns between tokens by blanks, as the scanner does. So the hash of a line is
- * the same with and without a scan. Carriage returns in strings stay, because they are invalid
- * JSON.
+ * Replaces carriage returns between tokens by blanks. The scanner does the same, so the hash of a
+ * line is the same. Carriage returns in strings are not replaced, because they are invalid JSON.
  */
 function withoutReturns(content: Buffer): Buffer {
   const line = Buffer.from(content);

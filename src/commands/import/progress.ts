@@ -1,5 +1,3 @@
-// Prints the progress of an import. On a terminal, rewrites one line.
-
 import type { Writable } from "node:stream";
 import { forTerminal } from "../terminal.ts";
 import { grouped } from "./counts.ts";
@@ -34,7 +32,6 @@ export class Progress {
     this.#toldMs = options.monotonicMs();
   }
 
-  /** Starts the clock at a position. Earlier lines and bytes do not count for the rate. */
   begin(position: Position): void {
     this.#begin = position;
     this.#begunMs = this.#options.monotonicMs();
@@ -78,7 +75,6 @@ export class Progress {
   }
 }
 
-/** Formats a duration as 42s, 3m 5s or 2h 10m. */
 export function durationText(seconds: number): string {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole}s`;

@@ -1,4 +1,4 @@
-// Sends the requests of an import one after another, which preserves the order of the file.
+// Sends the requests of an import one after another, so that the order of the file is preserved.
 
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -10,26 +10,25 @@ import { CommandError } from "../context.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
-  /** The gateway's URL. Events are sent to `batch/` below this URL. */
+  /** The base URL of the gateway. Events are sent to the path `batch/` below it. */
   readonly url: URL;
+  /** The query of each request, such as `?replay=1`. Default: none. */
+  readonly query?: string;
   readonly gzip: boolean;
-  /** Time without a successful response until the import ends. */
   readonly giveUpAfterMs: number;
-  /** Timeout of one request, to the end of its response. */
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
-  /** Reports the reason of a retry, and undefined after the next success. */
+  /** Called with the reason of a retry. Called with undefined after the next success. */
   readonly trouble: (why: string | undefined) => void;
 }
 
 const pauseMsMin = 200;
 const pauseMsMax = 10_000;
 /**
- * Maximum time without a byte. It is well below the two minutes for which a gateway recognizes a
- * stored request if its response was lost.
+ * Maximum silence in ms. After two minutes, the gateway no longer recognizes a stored request, so a
+ * request must be repeated earlier.
  */
 const silentMsMax = 60_000;
-/** Default timeout of a request. It also limits servers that respond byte by byte. */
 const answerMsMaxDefault = 600_000;
 
 const gzipAsync = promisify(gzip);
@@ -45,10 +44,10 @@ export class Sender {
 
   constructor(options: SenderOptions) {
     this.#options = options;
-    const { url } = options;
+    const { url, query = "" } = options;
     const Agent = url.protocol === "https:" ? HttpsAgent : HttpAgent;
     this.#agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    this.#target = new URL("batch/", url.href.endsWith("/") ? url : `${url.href}/`);
+    this.#target = new URL(`batch/${query}`, url.href.endsWith("/") ? url : `${url.href}/`);
   }
 
   close(): void {
@@ -56,9 +55,11 @@ export class Sender {
   }
 
   /**
-   * Sends the body until the response is final. Rejects with Stopped if the import is stopped
-   * during a pause, and with a CommandError after `giveUpAfterMs`. Calls `handedOver` when the
-   * kernel has the whole body. Until then, sending needs this event loop.
+   * Sends the body until the response is final. Calls `handedOver` when the whole body was passed
+   * to the kernel.
+   *
+   * Rejects with Stopped if the import is stopped during a pause. Rejects with a CommandError after
+   * `giveUpAfterMs`.
    */
   async send(
     body: Buffer,
@@ -66,7 +67,7 @@ export class Sender {
     handedOver: () => void = () => {},
   ): Promise<FinalAnswer> {
     const { stop, giveUpAfterMs, trouble } = this.#options;
-    // Compresses at the fastest level, because the gateway must decompress the body.
+    // The fastest level is used, because the gateway must decompress the body.
     const sent = this.#options.gzip
       ? await gzipAsync(body, { level: constants.Z_BEST_SPEED })
       : body;
@@ -83,9 +84,9 @@ export class Sender {
           `gave up after ${Math.round(giveUpAfterMs / 1_000)} s: ${answer.why}`,
         );
       }
-      // A closed idle connection is normal, so the first retry is not reported.
+      // The first retry is not reported, because servers normally close idle connections.
       if (tries > 1 || answer.afterMs !== undefined) trouble(answer.why);
-      // A failing proxy may send a Retry-After of 0, or a Retry-After in the past.
+      // The pause has a minimum, because a proxy may send a Retry-After of 0 or a time in the past.
       await pauseUntilAborted(Math.max(answer.afterMs ?? 0, pauseMs), stop);
       if (stop.aborted) throw new Stopped();
       pauseMs = Math.min(2 * pauseMs, pauseMsMax);

@@ -1,4 +1,4 @@
-// Reads the times of lines. The size of a number shows its unit.
+// Reads the times of lines. The unit of a number is detected from its size.
 
 import { dayMs } from "../../platform/base/day.ts";
 import { aheadMsMax } from "../../records/event-time.ts";
@@ -11,13 +11,12 @@ import {
 import { numberOf } from "./json-text.ts";
 
 interface Unit {
-  /** The smallest number in this unit: a time in 1973. */
   readonly from: number;
   readonly to: number;
   readonly ms: number;
 }
 
-/** The units of numbers. A number between two units could have either unit, so it is rejected. */
+/** The ranges of numbers by unit. A number between two ranges is rejected as ambiguous. */
 const units: readonly Unit[] = [
   { from: 1e8, to: 1e10, ms: 1_000 },
   { from: 1e11, to: 1e13, ms: 1 },
@@ -39,9 +38,9 @@ function isMissing(value: unknown): boolean {
 }
 
 /**
- * Returns the first value that is a time. Numbers become ISO 8601. Without a time, returns the
- * first unreadable value, which the gateway reports, else a zero time. `timeZone` is the zone of
- * numbers and of text without a zone.
+ * Returns the first value that is a time. If there is none, returns the first value that cannot be
+ * read, and the gateway reports it. Numbers are converted to ISO 8601. `timeZone` applies to
+ * numbers, and to text without a time zone.
  */
 export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown {
   let unreadable: unknown;
@@ -58,17 +57,16 @@ export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown
   return unreadable ?? zero;
 }
 
-/** Cache time of an offset. No zone changes its offset twice in a quarter of an hour. */
+/** An interval in ms that is so short that no time zone changes its offset twice in it. */
 const quarterMs = 900_000;
 const cachedMax = 10_000;
 const offsetMinutesMax = 18 * 60;
 
 export class TimeZone {
   readonly #format: Intl.DateTimeFormat;
-  /** The cached offsets, by the start of a quarter of an hour. */
   readonly #offsetsMs = new Map<number, number>();
 
-  /** `text` is a zone, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if it is unknown. */
+  /** Parses a zone, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if it is unknown. */
   constructor(text: string) {
     const offset = /^[+-](\d\d):?(\d\d)$/.exec(text);
     if (offset !== null && Number(offset[1]) * 60 + Number(offset[2]) > offsetMinutesMax)
@@ -80,7 +78,10 @@ export class TimeZone {
     });
   }
 
-  /** Converts a local time, given as if it were UTC. If the time occurs twice, uses the first. */
+  /**
+   * Converts a local time to UTC. `wallMs` is the local time as if it were in UTC. If the local
+   * time occurs twice, the first time is returned.
+   */
   utcMs(wallMs: number): number {
     const before = this.#offsetMs(wallMs - dayMs);
     for (const offset of [before, this.#offsetMs(wallMs + dayMs)])
@@ -88,7 +89,10 @@ export class TimeZone {
     return wallMs - before;
   }
 
-  /** Returns the offset, which changes at a full hour, or a minute later as in Gaza. */
+  /**
+   * Returns the offset of a time. If it changes within the quarter of an hour, it is computed for
+   * the exact second, because it may change a minute after the full hour, as in Gaza.
+   */
   #offsetMs(ms: number): number {
     const quarter = Math.floor(ms / quarterMs);
     const offset = this.#cachedMs(quarter);

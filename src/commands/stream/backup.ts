@@ -1,16 +1,18 @@
-// `penstock stream backup` and `restore`, with JetStream's snapshot of a stream: messages and
-// configuration at one moment, also under load. A folder per stream has the same two files as a
-// backup of the nats CLI: `backup.json`, written last, and `stream.tar.s2`.
+// The commands `penstock stream backup` and `restore`. They use JetStream's snapshots, which
+// contain a stream at one moment. The folder of a stream contains the same files as a backup of the
+// nats CLI: `stream.tar.s2` and `backup.json`, which is written last.
 
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
-import { mkdir, open, writeFile } from "node:fs/promises";
+import { createReadStream, existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, open, rm } from "node:fs/promises";
 import path from "node:path";
 import type { StreamConfig, StreamState } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
-import { streamInfoOf } from "../../platform/nats/api.ts";
-import { bucketStream } from "../../platform/nats/names.ts";
+import { limitsBucket } from "../../gateway/streams/own-limits.ts";
+import { sync, writeWhole } from "../../platform/base/files.ts";
+import { ledStreamInfo, NoLeaderError, streamInfoOf } from "../../platform/nats/api.ts";
+import { bucketStream, lanes } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import { audited } from "../audit.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -23,7 +25,6 @@ const formatVersion = 1;
 const manifestFile = "backup.json";
 const dataFile = "stream.tar.s2";
 const chunkBytes = 131_072;
-/** Time without a chunk or an acknowledgement after which a transfer fails. */
 const silenceMsMax = 30_000;
 
 interface Manifest {
@@ -43,7 +44,10 @@ interface SnapshotAnswer {
   readonly state: StreamState;
 }
 
-/** Writes the streams, the project registry and the record of erasures into a new folder each. */
+/**
+ * Writes the streams, the projects, their rules, the limits of `stream set` and the record of
+ * erasures into a new folder each. Everything is on the disk when it returns.
+ */
 export async function backup(
   command: ConfiguredCommand,
   folder: string,
@@ -60,10 +64,15 @@ export async function backup(
         );
     }
     for (const name of names) {
-      const { state, penstock } = await backUp(command, connection, {
-        name,
-        target: path.join(folder, name),
-      });
+      const target = path.resolve(folder, name);
+      const { state, penstock } = await backUpOne(command, connection, { name, target }).catch(
+        async (error: Error) => {
+          const reason = reasonOf(command, error);
+          throw new CommandError(
+            `stream backup: ${name}: ${reason}: the backup is incomplete. Remove ${path.resolve(folder)}, or name another folder, and run the command again`,
+          );
+        },
+      );
       say(
         command,
         `${name}: ${counted(state.messages, "message")} up to ${state.last_seq}, ${shownBytes(penstock.data_bytes)}`,
@@ -73,23 +82,73 @@ export async function backup(
   });
 }
 
+function reasonOf({ context }: ConfiguredCommand, error: Error): string {
+  if (context.stop.aborted) return "stopped";
+  const isSilent = error.name === "TimeoutError" || error.message === "timeout";
+  return isSilent ? `JetStream did not answer within ${silenceMsMax / 1_000} s` : error.message;
+}
+
 async function bucketsOf(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
   anyStream: string,
 ): Promise<string[]> {
   const manager = await managerFor(connection);
-  const names = [bucketName(config.subjectPrefix), erasuresBucketOf(anyStream)].map(bucketStream);
+  const { subjectPrefix: prefix } = config;
+  const buckets = [
+    ...[bucketName(prefix), bucketName(prefix, "rules"), limitsBucket(prefix)],
+    erasuresBucketOf(anyStream),
+  ];
+  const names = buckets.map(bucketStream);
   const found = await Promise.all(names.map((name) => streamInfoOf(manager, name)));
   return names.filter((_, index) => found[index] !== undefined);
+}
+
+interface Target {
+  readonly name: string;
+  readonly target: string;
+}
+
+/**
+ * Backs up a stream with its consumers, or a bucket. If a nats-server is down, JetStream rejects a
+ * snapshot with consumers that were only on this server: then backs up the stream without them.
+ */
+async function backUpOne(
+  command: ConfiguredCommand,
+  connection: NatsConnection,
+  { name, target }: Target,
+): Promise<Manifest> {
+  const attempt = async (hasConsumers: boolean) => {
+    const created = await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
+    await mkdir(target, { mode: 0o700 });
+    try {
+      const manifest = await backUp(command, connection, { name, target, hasConsumers });
+      await syncNames(target, path.dirname(created ?? target));
+      return manifest;
+    } catch (error) {
+      await rm(target, { recursive: true, force: true });
+      throw error;
+    }
+  };
+  // The consumers of a bucket are watches of running gateways.
+  if (name.startsWith(bucketStream(""))) return await attempt(false);
+  try {
+    return await attempt(true);
+  } catch (error) {
+    if (!/consumer/.test((error as Error).message)) throw error;
+    note(
+      command,
+      `${name}: backed up without its consumers, so durable readers start again after a restore: ${(error as Error).message}`,
+    );
+    return await attempt(false);
+  }
 }
 
 async function backUp(
   { context }: ConfiguredCommand,
   connection: NatsConnection,
-  { name, target }: { name: string; target: string },
+  { name, target, hasConsumers }: Target & { readonly hasConsumers: boolean },
 ): Promise<Manifest> {
-  await mkdir(target, { recursive: true, mode: 0o700 });
   const file = await open(path.join(target, dataFile), "wx", 0o600);
   const hash = createHash("sha256");
   const inbox = createInbox();
@@ -97,24 +156,27 @@ async function backUp(
   let bytes = 0;
   try {
     const answer = await ask<SnapshotAnswer>(connection, `STREAM.SNAPSHOT.${name}`, {
-      ...{ deliver_subject: inbox, no_consumers: false, chunk_size: chunkBytes, jsck: true },
+      ...{
+        deliver_subject: inbox,
+        no_consumers: !hasConsumers,
+        chunk_size: chunkBytes,
+        jsck: true,
+      },
     });
     const arrived = chunks[Symbol.asyncIterator]();
     for (;;) {
-      const chunk = await inTime(arrived.next(), `${name}: the server sent no more data`);
+      const chunk = await inTime(arrived.next());
       context.stop.throwIfAborted();
       const message = chunk.value as Msg | undefined;
-      if (message === undefined) throw new CommandError(`stream backup: ${name}: connection lost`);
+      if (message === undefined) throw new CommandError("connection lost");
       const { data } = message;
       if (data.length === 0) {
         const status = message.headers?.code ?? 0;
         if (status >= 400)
-          throw new CommandError(
-            `stream backup: ${name}: the server ended the snapshot: ${message.headers?.description}`,
-          );
+          throw new CommandError(`the server ended the snapshot: ${message.headers?.description}`);
         break;
       }
-      // The server sends more only after acknowledgements, so memory is bounded.
+      // The server waits for acknowledgements, so the memory for chunks is bounded.
       await file.appendFile(data);
       hash.update(data);
       bytes += data.length;
@@ -129,11 +191,8 @@ async function backUp(
         ...{ data_bytes: bytes, data_sha256: hash.digest("hex") },
       },
     };
-    const written = path.join(target, `${manifestFile}.part`);
-    await writeFile(written, `${JSON.stringify(manifest, undefined, 2)}\n`, {
-      ...{ mode: 0o600, flush: true },
-    });
-    renameSync(written, path.join(target, manifestFile));
+    const text = `${JSON.stringify(manifest, undefined, 2)}\n`;
+    await writeWhole(path.join(target, manifestFile), text);
     return manifest;
   } finally {
     chunks.unsubscribe();
@@ -141,37 +200,86 @@ async function backUp(
   }
 }
 
-/** Creates the streams of a backup. Changes nothing if one exists, or if a file is damaged. */
+/** Flushes the names in the folder and in its parents, up to `last`. */
+async function syncNames(folder: string, last: string): Promise<void> {
+  await sync(folder);
+  if (folder !== last) await syncNames(path.dirname(folder), last);
+}
+
+/**
+ * Creates the streams of a backup. Leaves a stream that already is as in the backup, so a restore
+ * that was interrupted can be repeated. Changes nothing if another stream of the name exists, or if
+ * a file is damaged. `replaceEmpty` removes streams that never had a message.
+ */
 export async function restore(
   command: ConfiguredCommand,
   folder: string,
-  which: string | undefined,
+  { which, replaceEmpty }: { which?: string | undefined; replaceEmpty: boolean },
 ): Promise<void> {
   const found = manifestsIn(folder, which);
   for (const { name, manifest } of found) await checkData(folder, name, manifest);
   await withNats(command, async (connection) => {
     const manager = await managerFor(connection);
-    for (const { name } of found)
-      if ((await streamInfoOf(manager, name)) !== undefined)
+    const missing: FoundBackup[] = [];
+    const empty: FoundBackup[] = [];
+    for (const one of found) {
+      const info = await ledStreamInfo(manager, one.name).catch((error: Error) => {
+        if (!(error instanceof NoLeaderError)) throw error;
         throw new CommandError(
-          `stream restore: the stream ${name} exists, and a restore never replaces one. Nothing was changed. Stop the gateways, which create missing streams, and remove it (nats stream rm ${name}), or restore into another NATS`,
+          `stream restore: ${error.message}: a nats-server is down, or was lost during a restore. Nothing was changed. Start it, and run the command again`,
         );
-    for (const { name, manifest } of found) {
-      const { messages, last_seq: last } = manifest.state;
-      await audited(command, { change: "stream restore", stream: name, messages }, () =>
-        restoreOne(command, connection, { data: path.join(folder, name, dataFile), manifest }),
-      );
-      const state = (await streamInfoOf(manager, name))?.state;
-      if (state?.last_seq !== last)
+      });
+      if (info === undefined) missing.push(one);
+      else if (isRestored(info.state, one.manifest.state))
+        say(command, `${one.name}: unchanged: it already ends as in the backup`);
+      else if (info.state.last_seq === 0) empty.push(one);
+      else
         throw new CommandError(
-          `stream restore: ${name} ends at ${state?.last_seq}, and its backup at ${last}`,
+          `stream restore: the stream ${one.name} exists and ends at ${info.state.last_seq}, its backup ends at ${one.manifest.state.last_seq}: a restore never replaces messages. Nothing was changed. Remove the stream (nats stream rm ${one.name}), or restore into another NATS`,
         );
-      say(command, `${name}: ${counted(state.messages, "message")} up to ${last}`);
-      // Messages older than the maximum age leave a restored stream immediately.
-      if (state.messages < messages)
-        note(command, `${name}: ${counted(messages - state.messages, "message")} had expired`);
     }
+    if (empty.length > 0 && !replaceEmpty)
+      throw new CommandError(
+        `stream restore: these streams exist and are empty: ${empty.map(({ name }) => name).join(", ")}. Nothing was changed. A gateway has created them, or a restore was interrupted: stop the gateways, and run the command again with --replace-empty`,
+      );
+    for (const { name } of empty)
+      await audited(command, { change: "stream remove", stream: name, messages: 0 }, () =>
+        manager.streams.delete(name),
+      );
+    missing.push(...empty);
+    for (const [index, one] of missing.entries())
+      await restoreChecked(command, connection, { folder, ...one }).catch((error: Error) => {
+        const reason = reasonOf(command, error);
+        const left = missing.slice(index).map(({ name }) => name);
+        throw new CommandError(
+          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. Run the command again in 10 s, with every nats-server running and before a gateway starts: it restores only these`,
+        );
+      });
   });
+}
+
+function isRestored(state: StreamState, { last_seq: last, last_ts, messages }: StreamState) {
+  // A stream without messages has no reliable time.
+  const isSameTime = messages === 0 || state.messages === 0 || state.last_ts === last_ts;
+  return state.last_seq === last && isSameTime;
+}
+
+async function restoreChecked(
+  command: ConfiguredCommand,
+  connection: NatsConnection,
+  { folder, name, manifest }: FoundBackup & { folder: string },
+): Promise<void> {
+  const { messages, last_seq: last } = manifest.state;
+  await audited(command, { change: "stream restore", stream: name, messages }, () =>
+    restoreOne(command, connection, { data: path.join(folder, name, dataFile), manifest }),
+  );
+  const state = (await streamInfoOf(await managerFor(connection), name))?.state;
+  if (state?.last_seq !== last)
+    throw new CommandError(`it ends at ${state?.last_seq}, and its backup at ${last}`);
+  say(command, `${name}: ${counted(state.messages, "message")} up to ${last}`);
+  // Messages older than the maximum age leave a restored stream immediately.
+  if (state.messages < messages)
+    note(command, `${name}: ${counted(messages - state.messages, "message")} had expired`);
 }
 
 interface FoundBackup {
@@ -181,15 +289,20 @@ interface FoundBackup {
 
 function manifestsIn(folder: string, which: string | undefined): FoundBackup[] {
   const wrong = (what: string) => new CommandError(`stream restore: ${what}`, usageExitCode);
-  let names: string[];
+  let all: string[];
   try {
-    names = readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && (which ?? entry.name) === entry.name)
+    all = readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name);
   } catch (error) {
     throw wrong(`cannot read ${folder}: ${(error as NodeJS.ErrnoException).code}`);
   }
-  const found = names.map((name) => {
+  const wanted = which?.toUpperCase();
+  const isWanted = (name: string) =>
+    wanted === undefined ||
+    name.toUpperCase() === wanted ||
+    (lanes.some((lane) => lane === which) && name.replace(/_\d+$/, "").endsWith(`_${wanted}`));
+  const found = all.filter(isWanted).map((name) => {
     const file = path.join(folder, name, manifestFile);
     if (!existsSync(file))
       throw wrong(`${path.join(folder, name)} has no ${manifestFile}: the backup is incomplete`);
@@ -210,7 +323,11 @@ function manifestsIn(folder: string, which: string | undefined): FoundBackup[] {
     return { name, manifest: { config, state, penstock } };
   });
   if (found.length === 0)
-    throw wrong(`${folder} contains no backup${which === undefined ? "" : ` of ${which}`}`);
+    throw wrong(
+      which === undefined
+        ? `${folder} contains no backup`
+        : `${folder} contains no backup of ${which}: it contains ${all.join(", ") || "no streams"}`,
+    );
   return found;
 }
 
@@ -252,17 +369,16 @@ async function restoreOne(
   };
   for await (const chunk of createReadStream(data, { highWaterMark: chunkBytes })) {
     const answer = (await send(chunk as Buffer)).string();
-    if (/^-ERR|"error":/.test(answer)) throw failed(name, answer);
+    if (/^-ERR|"error":/.test(answer)) throw rejected(answer);
   }
   const ended = (await send(new Uint8Array())).json<{ error?: { description: string } }>();
-  if (ended.error !== undefined) throw failed(name, ended.error.description);
+  if (ended.error !== undefined) throw rejected(ended.error.description);
 }
 
-function failed(name: string, reason: string): CommandError {
-  return new CommandError(`stream restore: the server rejected the data of ${name}: ${reason}`);
+function rejected(reason: string): CommandError {
+  return new CommandError(`the server rejected the data: ${reason}`);
 }
 
-/** Sends a request to JetStream's API. Throws a CommandError with the server's error. */
 async function ask<T extends { readonly error?: { readonly description: string } }>(
   connection: NatsConnection,
   what: string,
@@ -272,14 +388,15 @@ async function ask<T extends { readonly error?: { readonly description: string }
   const message = await connection.request(`$JS.API.${what}`, JSON.stringify(request), options);
   const answer = message.json<T>();
   if (answer.error !== undefined)
-    throw new CommandError(`${what.toLowerCase()}: ${answer.error.description}`);
+    throw new CommandError(`JetStream rejected ${what}: ${answer.error.description}`);
   return answer;
 }
 
-async function inTime<T>(work: Promise<T>, late: string): Promise<T> {
+async function inTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
+  const late = new CommandError("the server sent no more data");
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new CommandError(`stream backup: ${late}`)), silenceMsMax);
+    timer = setTimeout(() => reject(late), silenceMsMax);
   });
   return await Promise.race([work, timeout]).finally(() => clearTimeout(timer));
 }

@@ -1,7 +1,8 @@
 // Lists the readers of a stream, and what each reader has not read. The server reports the durable
-// consumers of programs, and the consumers of running effects and sinks. The effects also have a
-// position in their database. A sink that does not run is not listed, because its position is in
-// its target, which is not queried.
+// consumers of programs, and the consumers of running effects and sinks. The effects have their
+// position in their database, which must be readable unless the operator states that there is none.
+// A sink that does not run is not listed, because its position is in its target, which is not
+// queried.
 
 import {
   AckPolicy,
@@ -19,13 +20,11 @@ import { CommandError } from "../context.ts";
 
 export interface StreamReader {
   readonly name: string;
-  /** The sequence up to which the reader has certainly read all messages that are meant for it. */
+  /** The reader has certainly read all of its messages up to this sequence. */
   readonly readTo: number;
-  /** Number of messages that the reader has not read, or not acknowledged. */
   readonly unread: number;
 }
 
-/** Selects the messages from a sequence or time on, of one subject or of all subjects. */
 interface Which {
   readonly from: number | Date;
   readonly subject?: string | undefined;
@@ -33,7 +32,6 @@ interface Which {
 
 const countingMs = 10_000;
 
-/** Counts messages of a stream on the server, without reading them. */
 export async function countFrom(
   manager: JetStreamManager,
   stream: string,
@@ -53,44 +51,55 @@ export async function countFrom(
   return pending;
 }
 
-/** Returns the consumers of a stream on the server. */
+/**
+ * Returns the consumers of a stream on the server. `isApplied` states that the database of the
+ * effects is read too, so a consumer of effects only shows what it has received.
+ */
 export async function readersOf(
   manager: JetStreamManager,
   stream: string,
+  isApplied = false,
 ): Promise<StreamReader[]> {
   const found: StreamReader[] = [];
   for await (const info of manager.consumers.list(stream)) {
-    const isOwnReader = /^penstock_(?:effects|sink)_/.test(info.name);
-    if (info.config.durable_name === undefined && !isOwnReader) continue;
+    const reader = /^penstock_(effects|sink)_/.exec(info.name)?.[1];
+    if (info.config.durable_name === undefined && reader === undefined) continue;
     const unread = info.num_pending + info.num_ack_pending;
-    found.push({ name: info.name, readTo: readToOf(info, unread), unread });
+    const isAhead = reader === "sink" || (reader === "effects" && !isApplied);
+    found.push({
+      name: info.name,
+      readTo: isAhead ? startOf(info) : readToOf(info, unread),
+      unread,
+    });
   }
   return found;
 }
 
-function readToOf(
-  { name, config, ack_floor: floor, delivered }: ConsumerInfo,
-  unread: number,
-): number {
-  // A sink reads ahead of its target, so delivered messages may not be written yet. The target has
-  // the messages before the start of this consumer.
-  if (name.startsWith("penstock_sink_")) return (config.opt_start_seq ?? 1) - 1;
+/**
+ * A sink reads ahead of its target, and effects read ahead of their database, so delivered messages
+ * may not be written yet. Only the messages before the start of the consumer certainly are.
+ */
+function startOf({ config }: ConsumerInfo): number {
+  return (config.opt_start_seq ?? 1) - 1;
+}
+
+function readToOf({ config, ack_floor: floor, delivered }: ConsumerInfo, unread: number): number {
   // A filter may exclude the last messages, so a sequence alone would not show that all are read.
   if (unread === 0) return Number.POSITIVE_INFINITY;
   return config.ack_policy === AckPolicy.None ? delivered.stream_seq : floor.stream_seq;
 }
 
 /**
- * Returns the position of the effects database in each stream; none if there is no database.
- * `unless` names the flag without which the database must answer.
+ * Returns the position of the effects database in each stream. Throws a CommandError if there is no
+ * database here, or if it does not answer.
  */
 export async function effectsPositions(
   config: Pick<Config, "effectsUrl" | "dataDir">,
-  unless: string,
+  command: string,
 ): Promise<ReadonlyMap<string, number>> {
   const place = storePlace(config);
-  if (place.kind === "sqlite" && isAbsent(place.file)) return new Map();
   try {
+    if (place.kind === "sqlite" && isAbsent(place.file)) throw new Error("the file does not exist");
     const reader = await readerAt(place);
     try {
       const positions = await reader.positions();
@@ -100,7 +109,7 @@ export async function effectsPositions(
     }
   } catch (error) {
     throw new CommandError(
-      `cannot check what the effects have read in ${shownPlace(place)}: ${(error as Error).message}: set PENSTOCK_EFFECTS_URL, or use ${unless}`,
+      `${command}: cannot check what the effects have read in ${shownPlace(place)}: ${(error as Error).message}. Nothing was changed. Set PENSTOCK_EFFECTS_URL (--effects-url) to the database of \`penstock effects\`, or use --no-effects if you do not run the effects`,
     );
   }
 }
@@ -110,7 +119,7 @@ interface OfSubject {
   readonly subject: string;
 }
 
-/** Returns the number of a subject's messages and their bytes. Reads only their headers. */
+/** Returns the size of the messages. Only the headers are read. */
 export async function messageBytesOf(
   manager: JetStreamManager,
   connection: NatsConnection,
@@ -123,7 +132,6 @@ export async function messageBytesOf(
   const js = jetstream(connection, { timeout: countingMs });
   const consumer = await js.consumers.get(stream, { filter_subjects: subject, headers_only: true });
   const found = await consumer.consume();
-  // Counted messages may expire meanwhile, so that fewer arrive than expected.
   const idle = setTimeout(() => found.stop(), countingMs);
   for await (const message of found) {
     idle.refresh();

@@ -1,20 +1,14 @@
-// `penstock stream show`, `set` and `purge`.
-
 import type { StreamConfig } from "@nats-io/jetstream";
-import {
-  metadataWith,
-  type OwnLimit,
-  ownLimitsOf,
-  wantedConfigs,
-} from "../../gateway/streams/desired.ts";
+import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
+import { type OwnLimit, type OwnLimits, writeOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { managerOf, nanosPerMs } from "../../platform/nats/api.ts";
-import { subjectOf } from "../../platform/nats/names.ts";
+import { rejectedLane, subjectOf } from "../../platform/nats/names.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { shownBytes } from "../doctor/finding.ts";
 import { managerFor, withNats } from "../nats.ts";
-import { mustBeProjectId } from "../registered-project.ts";
+import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted, table } from "../terminal.ts";
 import { readersOf, type StreamReader } from "./readers.ts";
 import {
@@ -25,7 +19,6 @@ import {
   requireRead,
 } from "./streams.ts";
 
-/** A purge of a large stream may take the server seconds. */
 const changeTimeoutMs = 60_000;
 
 export async function showStreams(
@@ -59,7 +52,7 @@ export async function showStreams(
     say(command, line);
 }
 
-function shownStream({ stream, lane, partition, info }: NamedStream, readers: StreamReader[]) {
+function shownStream({ stream, lane, partition, info, own }: NamedStream, readers: StreamReader[]) {
   const { state, config, cluster } = info;
   const hasMessages = state.messages > 0;
   return {
@@ -68,7 +61,7 @@ function shownStream({ stream, lane, partition, info }: NamedStream, readers: St
     bytes_max: config.max_bytes > 0 ? config.max_bytes : null,
     age_max_seconds: config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null,
     /** The limits that a gateway does not change, because `stream set` has set them. */
-    set_by_command: ownLimitsOf(config),
+    set_by_command: Object.keys(own),
     first_sequence: state.first_seq,
     last_sequence: state.last_seq,
     oldest: hasMessages ? timeText(state.first_ts) : null,
@@ -103,12 +96,15 @@ export interface SetOptions {
   readonly maxBytes?: number;
   readonly fromSettings: boolean;
   readonly unread: boolean;
+  readonly effects: boolean;
 }
 
-/** Minimum retention, so that readers that restart do not lose events. */
+/** Minimum age in ms, so that readers do not lose events while they restart. */
 const ageMsMin = 3_600_000;
+/** Like the minimum of PENSTOCK_STREAM_BYTES_MAX. */
+const bytesMin = 1_048_576;
 
-/** Sets the limits of streams. A limit that is set here is no longer changed by the gateways. */
+/** Sets limits. Afterwards, gateways no longer change these limits. */
 export async function setLimits(
   command: ConfiguredCommand,
   which: string,
@@ -125,31 +121,44 @@ export async function setLimits(
       "stream set: --max-age must be at least 1h, so that a reader that restarts loses no events",
       usageExitCode,
     );
+  if (maxBytes !== undefined && maxBytes < bytesMin)
+    throw new CommandError(
+      `stream set: --max-bytes must be at least ${bytesMin}: a smaller stream would reject most events (503 store_full)`,
+      usageExitCode,
+    );
   await withNats(command, async (connection) => {
     const manager = await managerOf(connection, { timeoutMs: changeTimeoutMs });
     const streams = await namedStreams(command, connection, which);
-    const changes = streams.map((one) => [one, changedConfig(command, one, options)] as const);
-    for (const [{ stream, info }, { max_bytes: bytesMax }] of changes)
-      if (bytesMax > 0 && bytesMax < info.state.bytes)
+    const changes = streams.map((one) => ({ ...one, next: nextLimits(command, one, options) }));
+    for (const { stream, lane, info, next } of changes)
+      if (next.max_bytes > 0 && next.max_bytes < info.state.bytes && lane !== rejectedLane)
         throw new CommandError(
-          `stream set: ${stream} holds ${info.state.bytes} bytes, more than ${bytesMax}: it would reject all events (503 store_full). Nothing was changed. Shorten --max-age first, or purge`,
+          `stream set: ${stream} holds ${info.state.bytes} bytes, more than ${next.max_bytes}: it would reject all events (503 store_full). Nothing was changed. Shorten --max-age first, or purge`,
         );
-    const doomed = changes.flatMap(([one, { max_age: age }]): [NamedStream, Doomed][] => {
-      const isShorter = age > 0 && (one.info.config.max_age === 0 || age < one.info.config.max_age);
+    const doomed = changes.flatMap((one): [NamedStream, Doomed][] => {
+      const [age, ageBefore] = [one.next.max_age, one.info.config.max_age];
+      const isShorter = age > 0 && (ageBefore === 0 || age < ageBefore);
       return isShorter ? [[one, { before: new Date(Date.now() - age / nanosPerMs) }]] : [];
     });
-    await requireRead(command, manager, {
-      ...{ doing: "stream set", doomed, isAccepted: options.unread },
-    });
-    for (const [{ stream, info }, config] of changes) {
-      const before = limitsText(info.config);
-      const after = limitsText(config);
-      if (haveSameLimits(info.config, config)) {
+    const { unread, effects } = options;
+    if (!unread) await requireRead(command, manager, { doing: "stream set", doomed, effects });
+    for (const { stream, info, own, next } of changes) {
+      const before = limitsText(info.config, own);
+      const after = limitsText(next, next.own);
+      if (before === after && haveSameLimits(info.config, next)) {
         say(command, `${stream}: unchanged: ${after}`);
         continue;
       }
+      const which = { prefix: command.config.subjectPrefix, stream };
+      const replicas = info.config.num_replicas;
+      const write = (limits: OwnLimits) =>
+        writeOwnLimits(connection, manager, { ...which, replicas, limits });
       await audited(command, { change: "stream set", stream, before, after }, async () => {
-        await manager.streams.update(stream, config).catch((error: Error) => {
+        // Before the stream, because a gateway that starts meanwhile applies these limits.
+        await write(next.own);
+        const { max_age, max_bytes } = next;
+        await manager.streams.update(stream, { max_age, max_bytes }).catch(async (error: Error) => {
+          await write(own);
           throw new CommandError(`stream set: ${stream} rejected the limits: ${error.message}`);
         });
       });
@@ -158,44 +167,47 @@ export async function setLimits(
   });
 }
 
-function changedConfig(
+interface Limits extends Pick<StreamConfig, OwnLimit> {
+  readonly own: OwnLimits;
+}
+
+function nextLimits(
   { config: settings }: ConfiguredCommand,
-  { stream, info: { config } }: NamedStream,
+  { stream, own: before, info: { config } }: NamedStream,
   { maxAge, maxBytes, fromSettings }: SetOptions,
-): StreamConfig {
-  const wanted = fromSettings ? wantedOf(settings, stream) : config;
-  const own = new Set<OwnLimit>(fromSettings ? [] : ownLimitsOf(config));
-  if (maxAge !== undefined) own.add("max_age");
-  if (maxBytes !== undefined) own.add("max_bytes");
-  return {
-    ...config,
-    max_age: maxAge === undefined ? wanted.max_age : maxAge * nanosPerMs,
-    max_bytes: maxBytes ?? wanted.max_bytes,
-    metadata: metadataWith(config, [...own]),
+): Limits {
+  if (fromSettings) {
+    const { max_age, max_bytes } = wantedOf(settings, stream);
+    return { max_age, max_bytes, own: {} };
+  }
+  const own = {
+    ...before,
+    ...(maxAge === undefined ? {} : { max_age: maxAge * nanosPerMs }),
+    ...(maxBytes === undefined ? {} : { max_bytes: maxBytes }),
   };
+  return { max_age: config.max_age, max_bytes: config.max_bytes, ...own, own };
 }
 
 function wantedOf(settings: ConfiguredCommand["config"], stream: string) {
-  const wanted = wantedConfigs(settings).find(({ name }) => name === stream);
+  const all = [...wantedConfigs(settings), ...rejectedConfigs(settings)];
+  const wanted = all.find(({ name }) => name === stream);
   if (wanted === undefined)
     throw new CommandError(
-      `stream set: the settings have no stream ${stream}: PENSTOCK_PARTITIONS is ${settings.partitions}`,
+      `stream set: the settings have no stream ${stream}: PENSTOCK_PARTITIONS is ${settings.partitions}, and PENSTOCK_REJECTED_BYTES is ${settings.rejectedBytes}`,
     );
   return wanted;
 }
 
-function haveSameLimits(one: StreamConfig, other: StreamConfig): boolean {
-  const limits = ["max_age", "max_bytes"] as const;
-  const [owned, otherOwned] = [ownLimitsOf(one), ownLimitsOf(other)];
-  return limits.every(
-    (limit) => one[limit] === other[limit] && owned.includes(limit) === otherOwned.includes(limit),
-  );
+function haveSameLimits(
+  one: Pick<StreamConfig, OwnLimit>,
+  other: Pick<StreamConfig, OwnLimit>,
+): boolean {
+  return one.max_age === other.max_age && one.max_bytes === other.max_bytes;
 }
 
-function limitsText(config: StreamConfig): string {
+function limitsText(config: Pick<StreamConfig, OwnLimit>, own: OwnLimits): string {
   const age = config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null;
-  const own = ownLimitsOf(config);
-  const from = (limit: OwnLimit) => (own.includes(limit) ? "set" : "settings");
+  const from = (limit: OwnLimit) => (limit in own ? "set" : "settings");
   const bytes = sizeText(config.max_bytes > 0 ? config.max_bytes : null);
   return `age ${ageText(age)} (${from("max_age")}), ${bytes} (${from("max_bytes")})`;
 }
@@ -205,19 +217,22 @@ export interface PurgeOptions {
   readonly to?: number;
   readonly dryRun: boolean;
   readonly unread: boolean;
+  readonly effects: boolean;
   readonly yes: boolean;
 }
 
-/** Removes messages that are stored at the start. Messages that are stored meanwhile stay. */
+/** Removes messages. Messages that are stored during the command are not removed. */
 export async function purge(
   command: ConfiguredCommand,
   which: string,
   options: PurgeOptions,
 ): Promise<void> {
-  const { project, dryRun, unread, yes } = options;
+  const { project, dryRun, unread, effects, yes } = options;
   if (project !== undefined) mustBeProjectId(project);
   await withNats(command, async (connection) => {
     const manager = await managerOf(connection, { timeoutMs: changeTimeoutMs });
+    if (project !== undefined)
+      await mustBeKnown(connection, command.config, { command: "stream purge", project });
     const streams = await namedStreams(command, connection, which);
     if (options.to !== undefined && streams.length > 1)
       throw new CommandError(
@@ -238,19 +253,23 @@ export async function purge(
       );
     }
     if (total === 0) return say(command, "nothing to remove");
-    const check = requireRead(command, manager, {
-      ...{ doing: "stream purge", doomed, isAccepted: unread },
-    });
+    const check = async () => {
+      if (!unread) await requireRead(command, manager, { doing: "stream purge", doomed, effects });
+    };
     if (dryRun) {
-      await check.catch((error: unknown) => {
+      await check().catch((error: unknown) => {
         if (!(error instanceof CommandError)) throw error;
         note(command, error.message);
       });
       return say(command, "nothing was changed (--dry-run)");
     }
-    await check;
+    await check();
     const question = `Remove ${counted(total, "message")} from ${streams.map(({ stream }) => stream).join(", ")}?`;
-    if (!yes) await confirm(command, { command: "stream purge", question, word: which });
+    if (!yes) {
+      await confirm(command, { command: "stream purge", question, word: which });
+      // A reader may have started while the operator read the question.
+      await check();
+    }
     for (const [{ stream }, { before, subject }] of doomed) {
       const entry = { change: "stream purge", stream, before, project };
       const purged = await audited(command, entry, async () => {

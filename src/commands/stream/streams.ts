@@ -1,28 +1,38 @@
-// The streams that a `stream` command names, and the check that no reader loses messages.
-
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
-import { lanes } from "../../platform/nats/names.ts";
-import { findStreams, type StreamName } from "../../readers/stream/stored-stream.ts";
+import { lanes, rejectedLane, type StreamLane } from "../../platform/nats/names.ts";
+import {
+  findRejectedStreams,
+  findStreams,
+  type StreamName,
+} from "../../readers/stream/stored-stream.ts";
 import { CommandError, type ConfiguredCommand, usageExitCode } from "../context.ts";
 import { managerFor } from "../nats.ts";
 import { counted } from "../terminal.ts";
 import { countFrom, effectsPositions, readersOf } from "./readers.ts";
 
-export interface NamedStream extends StreamName {
+export interface NamedStream extends StreamName<StreamLane> {
   readonly info: StreamInfo;
+  /** The limits that `stream set` has set. */
+  readonly own: OwnLimits;
 }
 
-/** Returns the streams of a lane, one stream by its name, or all if `which` is undefined. */
+/**
+ * Returns the streams of a lane, one stream by its name, or all if `which` is undefined. The streams
+ * of rejected items follow those of events.
+ */
 export async function namedStreams(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
   which: string | undefined,
 ): Promise<NamedStream[]> {
   const manager = await managerFor(connection);
-  const all = await findStreams(manager, config.subjectPrefix);
-  if (all.length === 0)
+  const { subjectPrefix: prefix } = config;
+  const ofEvents = await findStreams(manager, prefix);
+  const all = [...ofEvents, ...(await findRejectedStreams(manager, prefix))];
+  if (ofEvents.length === 0)
     throw new CommandError(
       "there are no streams yet: a gateway creates them at its start (penstock serve)",
     );
@@ -31,19 +41,20 @@ export async function namedStreams(
   );
   if (named.length === 0)
     throw new CommandError(
-      `there is no stream ${which}: the lanes are ${lanes.join(", ")}; the streams are ${all.map(({ stream }) => stream).join(", ")}`,
+      `there is no stream ${which}: the lanes are ${[...lanes, rejectedLane].join(", ")}; the streams are ${all.map(({ stream }) => stream).join(", ")}`,
       usageExitCode,
     );
   const found: NamedStream[] = [];
   for (const name of named) {
     const info = await ledStreamInfo(manager, name.stream);
     if (info === undefined) throw new CommandError(`the stream ${name.stream} no longer exists`);
-    found.push({ ...name, info });
+    const which = { prefix: config.subjectPrefix, stream: name.stream };
+    found.push({ ...name, info, own: await readOwnLimits(manager, which) });
   }
   return found;
 }
 
-/** Selects messages to remove: before a sequence or time, of one subject or of all subjects. */
+/** Selects the messages to remove: all before a sequence or time, optionally of one subject. */
 export interface Doomed {
   readonly before: number | Date;
   readonly subject?: string | undefined;
@@ -58,22 +69,30 @@ export async function countDoomed(
   return Math.max(0, all - (await countFrom(manager, stream, { from: before, subject })));
 }
 
+interface UnreadCheck {
+  /** The command, with which errors begin. */
+  readonly doing: string;
+  readonly doomed: readonly (readonly [NamedStream, Doomed])[];
+  /** Whether the database of the effects is checked. */
+  readonly effects: boolean;
+}
+
 /**
- * Returns a text for each reader that has not read some of the messages. The streams must not be
- * changed until the promise is fulfilled.
+ * Returns a text for each reader that has not read some of the messages. Messages that are stored
+ * meanwhile may count as unread.
  */
 export async function unreadOf(
   { config }: ConfiguredCommand,
   manager: JetStreamManager,
-  doomed: readonly (readonly [NamedStream, Doomed])[],
-  unless = "--unread",
+  { doing, doomed, effects }: UnreadCheck,
 ): Promise<string[]> {
-  const applied = await effectsPositions(config, unless);
+  if (doomed.length === 0) return [];
+  const applied = effects ? await effectsPositions(config, doing) : undefined;
   const found: string[] = [];
   for (const [{ stream, info }, { before, subject }] of doomed) {
-    const position = applied.get(stream);
-    const readers: { name: string; readTo: number }[] = await readersOf(manager, stream);
-    if (position !== undefined) readers.push({ name: "the effects database", readTo: position });
+    const readers: { name: string; readTo: number }[] = await readersOf(manager, stream, effects);
+    if (applied !== undefined)
+      readers.push({ name: "the effects database", readTo: applied.get(stream) ?? 0 });
     const kept = await countFrom(manager, stream, { from: before, subject });
     for (const { name, readTo } of readers) {
       if (readTo >= info.state.last_seq) continue;
@@ -85,25 +104,15 @@ export async function unreadOf(
   return found;
 }
 
-/** Throws a CommandError if a reader has not read some of the messages, unless `isAccepted`. */
+/** Throws a CommandError if a reader has not read some of the messages. */
 export async function requireRead(
   command: ConfiguredCommand,
   manager: JetStreamManager,
-  {
-    doing,
-    doomed,
-    isAccepted,
-  }: {
-    /** The beginning of the error, such as `stream purge`. */
-    readonly doing: string;
-    readonly doomed: readonly (readonly [NamedStream, Doomed])[];
-    readonly isAccepted: boolean;
-  },
+  check: UnreadCheck,
 ): Promise<void> {
-  if (isAccepted) return;
-  const unread = await unreadOf(command, manager, doomed);
+  const unread = await unreadOf(command, manager, check);
   if (unread.length > 0)
     throw new CommandError(
-      `${doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread: each of these readers then stops until an operator lets it continue without them`,
+      `${check.doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread: each of these readers then stops until an operator lets it continue without them`,
     );
 }

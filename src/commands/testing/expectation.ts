@@ -1,4 +1,4 @@
-// Compares stored records with an expected event, and explains a miss.
+// Compares stored records with an expected event, and explains why no record matches.
 
 import { isDeepStrictEqual } from "node:util";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -8,19 +8,16 @@ import { counted } from "../terminal.ts";
 
 export type StoredRecord = Readonly<Record<string, unknown>>;
 
-/** Members that a stored record must have. Objects in it may have further members. */
+/** The members that a stored record must have. An object may have additional members. */
 export type Expected = Readonly<Record<string, unknown>>;
 
 interface Difference {
-  /** Path of the member, such as `properties.plan`. */
   readonly path: string;
   readonly expected: unknown;
-  /** Undefined if the record has no such member. */
   readonly stored: unknown;
 }
 
 interface Comparison {
-  /** Number of expected members that the record has, counted without the objects around them. */
   readonly equal: number;
   readonly differences: readonly Difference[];
 }
@@ -30,15 +27,13 @@ interface Miss {
   readonly waitedMs: number;
   readonly records: readonly StoredRecord[];
   readonly refusals: readonly ClientWarning[];
-  /** Number of requests that the gateway has answered since its start. */
   readonly requests: number;
-  /** URL of the gateway's public port. */
   readonly url: string;
 }
 
 const valueCharactersMax = 200;
 
-/** Returns why the body of a request cannot describe a record; undefined if it can. */
+/** Returns the reason if the body of a request is not a valid expectation. */
 export function expectedFault(value: unknown): string | undefined {
   if (!isObject(value)) return 'the body must be an object, such as {"event": "signed up"}';
   const fields = [...Object.keys(recordFields), "timeout_ms"];
@@ -54,7 +49,7 @@ export function matches(record: StoredRecord, expected: Expected): boolean {
   return compare(record, expected).differences.length === 0;
 }
 
-/** Returns the record with the most expected members, the latest of several; undefined if empty. */
+/** Returns the record with the most expected members. If several match, returns the latest. */
 export function nearestRecord(
   records: readonly StoredRecord[],
   expected: Expected,
@@ -68,7 +63,6 @@ export function nearestRecord(
   )[0];
 }
 
-/** Explains why no record matches, in several lines. */
 export function missText({ expected, waitedMs, records, refusals, requests, url }: Miss): string {
   const lines = [
     `no stored event matches ${shown(expected)} (waited ${waitedMs} ms)`,

@@ -1,4 +1,4 @@
-// The pages below /testing of the admin port, with which tests in any language read stored events.
+// The pages below /testing of the admin port. Tests in any language can read stored events.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -15,7 +15,6 @@ interface TestingSource {
   readonly access: PortAccess;
   readonly records: StoredRecords;
   readonly clientWarnings: () => readonly ClientWarning[];
-  /** Returns the number of requests that the gateway has answered. */
   readonly requests: () => Promise<number>;
   readonly wallMs: () => number;
 }
@@ -39,7 +38,7 @@ export class TestingPages {
     this.#source = source;
   }
 
-  /** Returns false if the path is not below /testing. */
+  /** Answers a request. Returns false if its path is not below /testing. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     if (path !== "/testing" && !path.startsWith("/testing/")) return false;
@@ -130,7 +129,6 @@ function message(status: number, text: string): Answer {
   return { status, body: { message: text } };
 }
 
-/** Returns the JSON of the body; undefined if it is not JSON or too long. */
 async function jsonOf(request: IncomingMessage): Promise<unknown> {
   let text = "";
   for await (const chunk of request.setEncoding("utf8")) {

@@ -1,5 +1,3 @@
-// Holds the records of the streams in memory, in the order in which they arrive.
-
 import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { objectIn } from "../../platform/base/json.ts";
@@ -10,7 +8,6 @@ const pollMs = 5;
 
 export class StoredRecords {
   readonly #js: JetStreamClient;
-  /** The sequence that was read last, by the name of the stream. */
   readonly #read = new Map<string, number>();
   #records: StoredRecord[] = [];
 
@@ -19,17 +16,16 @@ export class StoredRecords {
     for (const stream of streams) this.#read.set(stream, 0);
   }
 
-  /** Returns the records since the last reset. */
   get all(): readonly StoredRecord[] {
     return this.#records;
   }
 
-  /** Reads until the connection is closed. Never rejects. */
+  /** Reads the streams until the connection is closed. Never rejects. */
   follow(): void {
     for (const stream of this.#read.keys()) void this.#follow(stream).catch(() => {});
   }
 
-  /** Waits until every record is read that is stored now. Rejects if NATS does not respond. */
+  /** Waits until all currently stored records are read. Rejects if NATS does not respond. */
   async catchUp(signal: AbortSignal): Promise<void> {
     const manager = await this.#js.jetstreamManager(false);
     for (const stream of this.#read.keys()) {
@@ -39,7 +35,6 @@ export class StoredRecords {
     }
   }
 
-  /** Discards the records that are stored now. */
   async reset(signal: AbortSignal): Promise<void> {
     await this.catchUp(signal);
     this.#records = [];

@@ -1,6 +1,5 @@
-// The admin port: metrics and health for scrapers and supervisors, and the live page. Only the live
-// page shows client data. Health checks need no token, because probes send none. Without a token,
-// the answer contains only the status.
+// The admin port serves metrics, health checks and the live page. Health checks need no token,
+// because the probes of orchestrators send none. A request without a token gets only the status.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
@@ -8,25 +7,19 @@ import type { Log } from "../../platform/base/log.ts";
 import { type PortAccess, refuseAccess } from "../../platform/base/port-access.ts";
 import type { WorkersReadiness } from "../workers/supervisor.ts";
 
-/** Milliseconds for which the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;
-/** Maximum number of connections. The limit leaves enough descriptors for the public port. */
+/** The limit is low, so that the public port always has enough file descriptors. */
 const CONNECTIONS_MAX = 128;
-/** Maximum duration of a readiness check. A longer check counts as not ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
   readonly access: PortAccess;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /** Returns the reasons why the gateway cannot store events now. An empty list means ready. */
+  /** Returns the reasons why the gateway cannot store events now. Without reasons, it is ready. */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
-  /** Returns problems that do not prevent the gateway from storing events. */
   readonly warnings?: () => Promise<readonly string[]>;
-  /** Answers requests for all other paths, with any method. Returns false without an answer. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Data that identifies the installation. /livez shows it. */
   readonly instance?: object;
-  /** Returns the port for events; undefined until it is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
@@ -40,7 +33,6 @@ interface Answer {
 }
 
 interface Page {
-  /** Whether a request without a token gets the page, without details, instead of a rejection. */
   readonly isOpen: boolean;
   answer(withDetails: boolean): Promise<Answer>;
 }
@@ -66,12 +58,10 @@ export class AdminServer {
     });
   }
 
-  /** Listens, and returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     return this.#port.listen(host, port);
   }
 
-  /** Discards the cached readiness, and the result of a check in progress. */
   readinessChanged(): void {
     this.#readiness = new ReadinessCheck(this.#options);
   }
@@ -147,7 +137,6 @@ function statusOf(found: Found): Answer {
   return isReady ? json(200, { status: "ready" }) : json(503, { status: "unready" });
 }
 
-/** One ready worker is enough: the others get no connections. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0
@@ -161,18 +150,15 @@ function json(status: 200 | 503, value: object): Answer {
 
 type Found = readonly string[] | WorkersReadiness;
 
-/** Runs one check at a time, and reuses its result for a while. */
 class ReadinessCheck {
   readonly #options: AdminServerOptions;
   #checked: Promise<Found> | undefined;
-  /** Expiry of the shared result. While a check is in progress, its result does not expire. */
   #staleMonotonicMs = 0;
 
   constructor(options: AdminServerOptions) {
     this.#options = options;
   }
 
-  /** Returns the shared result. If it has expired, checks first. Never rejects. */
   found(): Promise<Found> {
     const { monotonicMs } = this.#options;
     if (this.#checked === undefined || monotonicMs() > this.#staleMonotonicMs) {

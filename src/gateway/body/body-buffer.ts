@@ -1,29 +1,27 @@
-// Holds the bytes of one body that arrives in pieces. Its memory grows with the arrived bytes,
-// whatever length a header declares. A small body grows by copying. A large body continues in
-// another block. Joining the blocks takes several event loop iterations, because copying 64 MiB
-// takes a tenth of a second.
+// Stores the bytes of one body that arrives in pieces. It allocates memory as bytes arrive, and
+// does not trust a declared length. It stores a large body in several blocks, because copying 64
+// MiB takes a tenth of a second.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
-/** Maximum bytes of a body that grows by copying. A copy takes up to two milliseconds. */
+/** Copying this number of bytes takes up to two milliseconds. */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * From this number of arrived bytes on, a body of declared size grows by `GROWTH_ON_HINT_LARGE`, so
- * that it usually grows only once.
+ * If a body has at least this size and a declared length, its buffer grows by a larger factor, so
+ * that it needs to grow only once.
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
-/** Bytes copied per event loop iteration. Copying them takes about 2 ms, including page faults. */
+/** Copying this number of bytes takes about 2 ms, including page faults. */
 const copiedBytesPerTurn = 4_194_304;
 
 /**
- * Returns the capacity to allocate when `needed` bytes have arrived. `hint` is the expected size,
- * which may be wrong. So the capacity is at most 4 times the arrived bytes, or 16 times for a large
- * body.
+ * `hint` is the expected size. Because it may be wrong, the capacity also depends on the bytes that
+ * have arrived.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
@@ -65,7 +63,7 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** Whether the body is in one block. If not, call `join` before `bytes`. */
+  /** If this is false, call `join` before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
@@ -77,13 +75,13 @@ export class BodyBuffer {
     this.length = needed;
   }
 
-  /** Returns the body. Its memory must not be read after `free`. */
+  /** The caller must not read the returned memory after `free`. */
   bytes(): Buffer {
     if (!this.isInOnePiece) throw new Error("cannot read a body: it is in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
-  /** Joins the blocks. Until the promise is fulfilled, call no other method. */
+  /** The caller must call no other method until the promise is fulfilled. */
   async join(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
     const whole = this.#memory.take(this.length);
@@ -94,8 +92,6 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Releases each block as soon as it is copied, because many bodies may be joined
-      // concurrently.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);
@@ -136,13 +132,11 @@ export class BodyBuffer {
   }
 }
 
-/** Maximum bytes of unused memory that the pool retains: two bodies of the default maximum size. */
+/** The pool retains enough memory for two bodies of the default maximum size. */
 const keptBytesMax = 44_040_192;
 const idleMs = 10_000;
-/** Maximum ratio of a block's size to the size of the body in it. */
 const wasteFactor = 4;
 
-/** Reusable memory for bodies that arrive in pieces, and for inflated bodies. */
 export class BodyMemory extends MemoryPool {
   constructor() {
     super({ keptBytesMax, full: "drop_smallest", idleMs, wasteFactor });

@@ -1,7 +1,6 @@
-// Reads bodies and passes them, whole and inflated, to the intake. Reads the body of a rejected
-// request to its end too. After an earlier answer, the client would see a reset instead of the
-// answer. A chunk is in memory of uWS, which is valid only during the callback. A body of one piece
-// is passed on in this memory. The pieces of a longer body are copied once.
+// Reads bodies, decompresses them, and passes them to the intake. A rejected body is also read to
+// its end, because otherwise its client would see a connection reset instead of the answer. uWS
+// frees the memory of a chunk when the callback returns.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -26,21 +25,19 @@ import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
 const CHUNK_BYTES_MAX = 524_288;
-/** Size from which reading a piece from the socket takes longer than its callback. */
+/** For pieces of at least this size, reading from the socket takes longer than the callback. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
-/** Multiple of the maximum body size. A larger body is not read to its end. */
 const DISCARD_FACTOR = 2;
-/** Numbers of arrived bytes at which the gateway searches a body for its key. */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
- * Number of pieces of any size that a body may have. All further pieces must have at least
- * `PIECE_BYTES_MIN` bytes on average. Processing a piece takes a microsecond.
+ * After `PIECES_FREE` pieces, the further pieces of a body must have at least `PIECE_BYTES_MIN`
+ * bytes on average, because each piece takes 1 µs.
  */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
-/** Minimum bytes that are evicted at a time, because the search visits all bodies. */
+/** Evictions free at least this number of bytes, because each search visits all bodies. */
 const roomMadeAtOnceBytes = 4_096;
 
 interface BodyReaderOptions {
@@ -77,7 +74,7 @@ export class BodyReader {
     });
   }
 
-  /** Processes a piece of the body. `piece` is valid only during the call. */
+  /** The memory of `piece` is valid only during the call. */
   chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const { body } = exchange;
     const bytes = piece.byteLength;
@@ -120,8 +117,8 @@ export class BodyReader {
   }
 
   /**
-   * Evicts other bodies to free `bytes` of the budget for `body`. If they hold less than `bytes`,
-   * evicts none. Returns whether it evicted any.
+   * Evicts other bodies to free `bytes`. If the other bodies hold less than that, evicts none of
+   * them and returns false.
    */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
@@ -154,7 +151,6 @@ export class BodyReader {
   }
 
   #append(body: RequestBody, bytes: Uint8Array): void {
-    // The payload is in the query, so the body is discarded.
     if (body.queryData !== "") {
       body.release();
       return;
@@ -177,12 +173,9 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // A piece in a later iteration triggers the peek. Until that peek, the body counts as a body
-      // without a key.
+      // The key is searched for when a later piece arrives. Until then, the body has no known key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
-      // A peek inflates at most `peekedFarBytes` of a compressed body. A later peek would find no
-      // more.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
       body.bytesPeeked =
         isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
@@ -203,7 +196,6 @@ export class BodyReader {
     this.#slowCheck = undefined;
   }
 
-  /** Discards a piece. Answers at the end of the body, or once the body is too long to read. */
   #skip(exchange: HttpExchange, isLast: boolean): void {
     const { bodyBytesMax } = this.#options;
     const { body } = exchange;
@@ -242,7 +234,7 @@ export class BodyReader {
 
   #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
     body.state = "waiting";
-    // The join owns the buffer, so that the end of the request does not free it.
+    // The join now owns the buffer, so the end of the request must not free it.
     body.buffer = undefined;
     buffer
       .join(nextTurn)
@@ -265,13 +257,12 @@ export class BodyReader {
     return undefined;
   }
 
-  /** Passes on the payload. It is in the body's buffer, or valid only during this call. */
+  /** `payload` is in the body's buffer, or in memory that is valid only during this call. */
   #handOn(body: RequestBody, payload: Buffer): void {
     const { buffer } = body;
-    // Earlier peeks at a compressed body may have missed the key.
+    // This repeats the search, because earlier peeks at a compressed body may have missed the key.
     if (buffer !== undefined || body.hint !== undefined) body.peek(payload, true);
-    // If the intake answers during the call, the answer must not free memory that the intake still
-    // reads.
+    // The buffer is detached, so that the intake can read it even after answering the request.
     body.buffer = undefined;
     const memory = buffer === undefined ? "borrowed" : "owned";
     const work = this.#hand(body, { memory, bytes: payload });

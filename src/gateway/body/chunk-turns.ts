@@ -1,28 +1,25 @@
-// Limits the body data that is read per event loop iteration (a "turn"), for all connections
-// together. Without yielding, uWS reads every connection that has data, and calls back for each
-// chunk. When a body has used up the turn, the connections of all other incomplete bodies are
-// paused. Later turns resume them. A body in tiny chunks is rejected.
+// Limits how much body data is read in one event loop iteration (a "turn"). Without a limit, uWS
+// would read from every connection that has data. When a body has used up the limit, the
+// connections of all other incomplete bodies are paused until later turns.
 
 import { RateWindow } from "../../platform/base/rate-window.ts";
 
 export interface ChunkedBody {
-  /** Pauses the connection. Data that uWS has already read still arrives. */
   pauseReading(): void;
   resumeReading(): void;
 }
 
-/** Chunks per turn after which other bodies are paused. A read of 512 KiB usually has fewer. */
-export const chunksPerTurn = 5_120;
 /**
- * Chunks per turn after which a body is rejected. All other bodies are paused after
- * `chunksPerTurn`, so this body alone had as many chunks as all bodies before the pause.
+ * After this number of chunks in a turn, other bodies are paused. A read of 512 KiB usually has
+ * fewer.
  */
+export const chunksPerTurn = 5_120;
+/** A body with this number of chunks in a turn is rejected. Other bodies are paused earlier. */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
-/** Number of skipped chunks after which the connection of a rejected body is closed. */
 export const chunksSkippedMax = chunksPerTurn;
-/** CPU time per turn after which other bodies are paused. Reading 100 KiB takes 0.17 ms. */
+/** After this CPU time in a turn, all other bodies are paused. Reading 100 KiB takes 0.17 ms. */
 export const readMsPerTurn = 6;
-/** Maximum number of connections that are resumed per turn. A pause and a resume take a few µs. */
+/** Pausing and resuming a connection takes a few microseconds. */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
@@ -33,7 +30,6 @@ interface ChunkTurnsOptions {
 export class ChunkTurns<Body extends ChunkedBody> {
   readonly #nextTurn: (run: () => void) => void;
   readonly #workMs: () => number;
-  /** The incomplete bodies. The next body to be read is first. */
   readonly #bodies = new Set<Body>();
   readonly #paused = new Set<Body>();
   readonly #resting = new Set<Body>();
@@ -47,7 +43,6 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#workMs = workMs;
   }
 
-  /** Whether the turn is used up. If so, continued bodies are rejected and none may begin. */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
@@ -56,13 +51,11 @@ export class ChunkTurns<Body extends ChunkedBody> {
     return this.#paused.has(body);
   }
 
-  /** Counts a chunk that is not the last chunk of its body. */
   count(body: Body): void {
     this.#awaitTurn();
     if (++this.#chunks === chunksPerTurn) this.#pauseOthers(body);
   }
 
-  /** Counts a piece that takes longer to read than its callback. */
   countLarge(body: Body): void {
     this.#awaitTurn();
     const nowMs = this.#workMs();
@@ -76,10 +69,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     if (this.#spender !== undefined) this.#pause(body);
   }
 
-  /**
-   * Removes a complete body. A paused connection stays paused until the answer. On a resumed
-   * connection, uWS would start its timeout for a client that waits for the server.
-   */
+  /** The connection stays paused, because uWS would start its timeout after a resume. */
   whole(body: Body): void {
     if (this.#bodies.delete(body) && this.#paused.delete(body)) this.#resting.add(body);
   }
@@ -89,7 +79,6 @@ export class ChunkTurns<Body extends ChunkedBody> {
     if (this.#resting.delete(body)) body.resumeReading();
   }
 
-  /** Removes a body after its connection has closed. Does not touch the connection. */
   gone(body: Body): void {
     this.whole(body);
     this.#resting.delete(body);
@@ -121,7 +110,6 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#spender = undefined;
     this.#resumeFirst();
     if (spender !== undefined && this.#bodies.delete(spender)) {
-      // Moves the body that used up the turn to the end, and pauses it for a turn.
       this.#bodies.add(spender);
       this.#pause(spender);
     }
@@ -139,19 +127,17 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 }
 
-/** Rejections per address and second. After these, no chunked body of the address is read. */
+/** If more bodies of an address are rejected per second, its chunked bodies are no longer read. */
 const rejectedPerSecondMax = 4;
-/** Maximum number of tracked addresses. The oldest rejection is dropped first. */
 const addressesMax = 4_096;
 
 /**
  * Tracks the addresses that recently sent bodies in tiny chunks. Rejecting such a body takes tens
- * of milliseconds, so an address gets only a few rejections per second. After that, the gateway
- * closes its connections at the head of the next chunked body.
+ * of milliseconds. So after a few rejections per second, the gateway closes a connection of the
+ * address when its next chunked body begins.
  */
 export class ChunkSenders {
   readonly #monotonicMs: () => number;
-  /** The rejections by address, in the order of the last rejection. */
   readonly #rejections = new Map<string, RateWindow>();
 
   constructor(monotonicMs: () => number) {

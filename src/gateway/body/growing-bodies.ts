@@ -1,13 +1,11 @@
-// Tracks the bodies that still arrive or inflate. If the memory budget is full, chooses the bodies
-// to evict, in this order: slow bodies, bodies without a project's key, large bodies that began
-// last. Among slow bodies, and among bodies without a key, the bodies of the client address that
-// holds the most bytes are evicted first.
-//
-// Also extends the idle timeout of small slow bodies, for example of a phone with a bad connection.
+// Tracks the bodies that are still being received or decompressed. If the memory budget is full,
+// slow bodies are evicted first. Bodies without a project's key are next, and then the large bodies
+// that began last. A small body may also be slow because a phone has a bad connection, so its
+// connection stays open longer.
 
 /**
- * Age from which a small body is slow. Every `slowBytesPerSecond` arrived bytes add a second to
- * this age and to `slowAfterMs`.
+ * A small body counts as slow after this time. Every `slowBytesPerSecond` bytes that have arrived
+ * add one second.
  */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
@@ -19,13 +17,12 @@ export interface GrowingBody {
   readonly bytesHeld: number;
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
-  /** Whether the body contains a project's key. Also true if keys are not checked. */
+  /** A body is known if it contains the key of a project, or if keys are not checked. */
   readonly isKnown: boolean;
   readonly senderAddress: string;
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
-  /** The bodies in the order in which they were added. */
   readonly #bodies = new Set<Body>();
 
   add(body: Body): void {
@@ -45,10 +42,9 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Returns bodies to evict that hold `bytesLacking` in total, or no bodies if all candidates hold
-   * less. Slow bodies are candidates, unless `body` is slow and was added later. If `body` has a
-   * key, all bodies without a key are candidates. Large bodies that were added after `body` are
-   * candidates, unless they have a key and `body` has none.
+   * Chooses bodies to evict that hold at least `bytesLacking` in total. Returns an empty list if
+   * all candidates together hold less. Slow bodies are candidates, and so are large bodies that
+   * were added after `body`. If `body` has a key, bodies without a key are candidates too.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -67,7 +63,6 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 }
 
-/** Sorts the bodies by the total bytes that their address holds, the fewest first. */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
   for (const { senderAddress, bytesHeld } of bodies) {
@@ -79,7 +74,6 @@ function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   );
 }
 
-/** Returns bodies from the end that hold `bytes` in total; none if all bodies hold less. */
 function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
   let held = 0;
   for (let count = 1; count <= bodies.length; count++) {
@@ -96,27 +90,26 @@ function isSlow(body: GrowingBody, monotonicMs: number): boolean {
 }
 
 /**
- * Interval of checks, at most half of uWS's timeout of 8 to 12 seconds. The timeout ends a
- * connection that receives less than 160 KiB of a body. A pause and a resume restart the timeout.
+ * The interval must be at most half of uWS's timeout, which is 8 to 12 seconds. Pausing and
+ * resuming a connection restarts the timeout.
  */
 export const slowCheckMs = 4_000;
-/** Minimum average speed of a body that is kept open: 256 KiB in less than five minutes. */
+/**
+ * If a small body arrives more slowly than this, its timeout is not extended. At this speed, 256
+ * KiB take less than five minutes.
+ */
 const bytesPerSecondMin = 1_000;
-/** Consecutive checks that may find no new byte, so that a body survives a pause of 12 seconds. */
 const idleChecksMax = 1;
-/** Maximum number of slow bodies that are kept open. Slow bodies are evicted first. */
 export const slowBodiesMax = 1_024;
-/** Number of slow bodies per address that are kept open before more bodies of any address. */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
 export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
   bytesChecked: number;
   idleChecks: number;
-  /** Restarts uWS's timeout of ten seconds. */
   keepOpen(): void;
 }
 
-/** Keeps small bodies open that have the minimum speed. Call this every `slowCheckMs`. */
+/** Restarts the timeouts of small slow bodies. Call this every `slowCheckMs`. */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
   for (const body of bodies) {
@@ -136,10 +129,6 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
   for (const body of keptOpen) body.keepOpen();
 }
 
-/**
- * Puts the first `addressSlowBodiesMax` bodies of each address before all other bodies. Of one
- * address, bodies with a key come before bodies without a key.
- */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];
   const beyond: SlowBody[] = [];

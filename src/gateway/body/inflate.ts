@@ -1,5 +1,5 @@
 // Decompresses small bodies on the event loop, because the thread pool would take longer than the
-// work. pooled-inflation.ts decompresses the other bodies.
+// decompression itself. `pooled-inflation.ts` decompresses all other bodies.
 
 import { Buffer } from "node:buffer";
 import zlib from "node:zlib";
@@ -12,7 +12,7 @@ import { type Coding, hasZlibHeader } from "./payload-form.ts";
 export const atOnceBytesMax = 65_536;
 export const atOnceInflatedBytesMax = 262_144;
 
-/** Maximum window (log2) of Brotli on the event loop. Filling a window of 16 MiB takes 60 ms. */
+/** Filling a Brotli window of 16 MiB takes 60 ms, too long for the event loop. */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 const AT_ONCE_MEMBERS_MAX = 8;
@@ -20,30 +20,34 @@ const AT_ONCE_MEMBERS_MAX = 8;
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/** Work per byte read, in output bytes. Reading takes time too. */
+/** Reading one byte takes as long as writing this number of bytes. */
 const WORK_PER_BYTE_READ = 4;
-/** Work per millisecond, in output bytes. Inflating 256 KiB of events with gzip takes 0.75 ms. */
+/**
+ * The number of output bytes per millisecond. It was measured with gzip, which takes 0.75 ms to
+ * decompress 256 KiB of events.
+ */
 export const WORK_PER_MS = 349_525;
 
-/** Returns the work in output bytes. Includes the time, because some bodies inflate to nothing. */
+/**
+ * Returns the work of a decompression, measured in output bytes. It includes the time taken,
+ * because some bodies have almost no output.
+ */
 export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Bytes that a body may inflate to at any ratio. For more bytes, the maximum ratio of deflate is
- * the limit. Brotli, zstd and lz64 reach a hundred times that ratio, so that 77 bytes could keep a
- * thread busy for a second. Events with different ids reach ratios of 10 to 200.
+ * Above this size, the compression ratio must not exceed the maximum of deflate. Brotli, zstd and
+ * lz64 can reach a hundred times that ratio.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/** Maximum ratio of a body without a known project in its first bytes. */
+/** Events that have different ids reach compression ratios of 10 to 200. */
 const UNKNOWN_RATIO_MAX = 200;
-/** Compressed bytes in which a peek finds a key that precedes the events. */
+/** This number of compressed bytes is enough to find a key before the events. */
 export const peekedBytesMin = 384;
-/** Compressed bytes in which a peek finds a key that follows the properties of a browser. */
+/** This number of compressed bytes is enough to find a key after the properties of a browser. */
 export const peekedFarBytes = 1_000;
-/** Numbers of compressed bytes to inflate. If the output is too long, a smaller number is tried. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 
@@ -63,7 +67,7 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  // The size of the output, plus a margin so that the output is a single piece.
+  // The additional bytes ensure that the output is a single piece.
   const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
   const members = new Members(coding, compressed);
   const parts: Buffer[] = [];
@@ -112,12 +116,10 @@ function inflateMember(
   }
 }
 
-/** Returns the first inflated bytes, to search them for the key. Empty if that fails. */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
   for (const [number, bytes] of peekedBytes.entries()) {
-    // Skips this number, because the next number is smaller and still covers the whole body.
     if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
@@ -152,7 +154,6 @@ const inflaters = {
   zstd: "zstdDecompressSync",
 } as const satisfies Record<Coding | MemberForm, keyof typeof zlib>;
 
-/** Inflates a body. With `info: true`, Node also returns the engine. Node's types omit this. */
 function inflateSync(
   form: Coding | MemberForm,
   bytes: Uint8Array,
@@ -163,7 +164,7 @@ function inflateSync(
 
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
-/** Returns the base-2 logarithm of a Brotli stream's window (RFC 7932, section 9.1). */
+/** Returns the base-2 logarithm of the window size of a Brotli stream (RFC 7932, section 9.1). */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
@@ -172,7 +173,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/** Returns the inflated size from a gzip trailer. The size may be wrong. */
+/** Returns the decompressed size that a gzip trailer declares. The size may be wrong. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -230,8 +231,8 @@ export class AtOnceInflation {
   }
 
   /**
-   * Inflates a body into memory that the next call reuses. Returns undefined if the body is too
-   * large or no time is left.
+   * Decompresses a body into memory that the next call reuses. Returns undefined if the body is too
+   * large for the event loop, or if this iteration has no time left.
    */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     const { budget, inflatedBytesMax, monotonicMs } = this.#options;
@@ -241,7 +242,7 @@ export class AtOnceInflation {
       this.#quick?.inflated(coding, bytes) ?? inflateAtOnce(coding, bytes, inflatedBytesMax);
     const ms = monotonicMs() - startedMs;
     if (result === undefined) budget.spend(workOf(ms));
-    // A failed inflation may have written up to the maximum size on the event loop.
+    // A failed decompression may have written up to the maximum size.
     else if (Buffer.isBuffer(result)) budget.spend(workOf(ms, bytes.length, result.length));
     else budget.spend(workOf(ms, bytes.length, atOnceInflatedBytesMax));
     return result;
@@ -250,19 +251,18 @@ export class AtOnceInflation {
 
 export interface QuickInflater {
   /**
-   * Inflates the whole body into `output` and returns the number of bytes. Returns -1 if the body
-   * is invalid, does not fit, or continues after its end. `windowBits` is as in zlib.h.
+   * Returns -1 if the body is invalid or too long, or if data follows its end. `windowBits` is
+   * explained in `zlib.h`.
    */
   inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
 }
 
-/** Window bits as in zlib.h. `gzipBits` is added for gzip. Negative bits are for raw deflate. */
 const windowBitsMax = 15;
 const gzipBits = 16;
 
 /**
- * Inflates into the same memory every time. node:zlib would leave garbage outside of the heap for
- * each body. In a flood of small bodies, V8 would stop for 5 to 15 ms several times a second.
+ * Decompresses into the same memory every time. With `node:zlib`, each body would leave garbage,
+ * and V8 would stop for 5 to 15 ms to collect it.
  */
 export class QuickInflation {
   readonly #inflater: QuickInflater;

@@ -1,6 +1,6 @@
 // Decompresses the output of lz-string's compressToBase64, one piece per step. Every phrase of the
-// dictionary is a part of the output, so it is stored as its start and length. Characters are
-// UTF-16 units, and each unit is written as UTF-8. A second pass joins surrogates.
+// dictionary also occurs in the output, so the dictionary stores only its start and length. Each
+// UTF-16 unit is written as UTF-8. A second pass combines surrogates into characters.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -12,36 +12,29 @@ import type { StepDecoder } from "./step-decoder.ts";
 interface LzOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
-  /** Whether the body contains a project's key. Also true if keys are not checked. */
   isKnown(): boolean;
-  /** Reserves bytes of the budget. Returns false if the budget is too small. */
   hold(bytes: number): boolean;
 }
 
-/** Maximum output bytes per step. A step takes some tenths of a millisecond. */
+/** Decoding one step takes a few tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/** Maximum output that grows by copying. For more, the decoder allocates the maximum. */
 const COPIED_BYTES_MAX = 4_194_304;
-/** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** Minimum length for which copyWithin is faster than copying byte by byte. */
+/** For shorter copies, copying byte by byte is faster than copyWithin. */
 const LONG_COPY_BYTES = 32;
 
-/** The special codes. `Byte` precedes a character of 8 bits, `Unit` a character of 16 bits. */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
-/** Maximum length of a code. A code and six more bits must fit an integer of 31 bits. */
+/** A code and six more bits must fit into a 31-bit integer. */
 const CODE_BITS_MAX = 24;
 
-/** Base-2 logarithm of the number of phrases in a block of the dictionary. */
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
 
-/** The six bits of each base64 character, lowest bit first; -1 for all other characters. */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
   ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
@@ -51,7 +44,7 @@ for (const [value, letter] of [
     2,
   );
 }
-// A form turns plus signs into spaces.
+// Form decoding replaces plus signs by spaces, so a space counts as a plus sign.
 bitsOf[Ascii.Space] = bitsOf[Ascii.Plus]!;
 
 export class LzDecoder implements StepDecoder {
@@ -67,7 +60,6 @@ export class LzDecoder implements StepDecoder {
   readonly #blocks: Uint32Array[] = [];
   #phrases: number = Code.FirstPhrase;
   #codeBits = 2;
-  /** Number of phrases until codes get one bit longer. */
   #room = 2;
   #lastStart = 0;
   #lastBytes = 0;
@@ -75,7 +67,7 @@ export class LzDecoder implements StepDecoder {
   #hasSurrogates = false;
   readonly #joined = { read: 0, written: 0 };
 
-  /** `text` must not change until there is a result. */
+  /** `text` must not change until `step` returns a result. */
   constructor(text: Buffer, options: LzOptions) {
     this.#text = text;
     this.#options = options;
@@ -134,9 +126,8 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Reads a code and appends its phrase to the output. Every code except the first also adds a
-   * phrase to the dictionary: the previous phrase, followed by the first character of the current
-   * phrase.
+   * Every code except the first also adds a phrase to the dictionary. The phrase is the previous
+   * phrase plus the first character of the current one.
    */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
@@ -171,7 +162,6 @@ export class LzDecoder implements StepDecoder {
     if (code > this.#phrases || this.#lastBytes === 0) return false;
     const block = this.#blocks[code >> BLOCK_BITS];
     const at = (code & BLOCK_MASK) * 2;
-    // A code may name the phrase that is about to be added.
     const start = isNext ? this.#lastStart : block![at]!;
     const bytes = isNext ? this.#lastBytes : block![at + 1]!;
     this.#makeRoom(bytes + UNIT_BYTES_MAX);
@@ -245,7 +235,6 @@ export class LzDecoder implements StepDecoder {
     return value;
   }
 
-  /** Checks that only six zero bits, padding and a line break follow the end. */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
     if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;
@@ -263,18 +252,11 @@ function unitBytes(first: number): number {
   return first < 0xe0 ? 2 : 3;
 }
 
-/** Bytes read per step. Converting them takes some tenths of a millisecond. */
 const JOIN_STEP_BYTES = 131_072;
-/**
- * The first byte of every surrogate in UTF-8. The second byte is at least `HIGH_FIRST`, and at
- * least `LOW_FIRST` in a low surrogate. Other characters with this first byte have a lower second
- * byte.
- */
 const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
-/** Joins the surrogates of a piece in place. Returns true at the end of the text. */
 function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;
   const end = Math.min(bytes.length, read + JOIN_STEP_BYTES);

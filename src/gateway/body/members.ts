@@ -1,11 +1,11 @@
-// Finds the members of a compressed body: the members of gzip (RFC 1952), the frames of Zstandard
-// (RFC 8878), the single stream of deflate or Brotli. Ignores data after the last whole member,
-// because clients and proxies pad bodies.
+// Splits a compressed body into its members. These are the members of gzip (RFC 1952), the frames
+// of Zstandard (RFC 8878), or the single stream of deflate or Brotli. Data after the last complete
+// member is ignored, because clients and proxies add padding.
 
 import { crc32 } from "node:zlib";
 import { type Coding, hasZlibHeader, looksGzipped } from "./payload-form.ts";
 
-/** The format of a member. A gzip member is decoded as `raw`, without header and trailer. */
+/** A gzip member is decoded as `raw`, without its header and trailer. */
 export type MemberForm = "raw" | "zlib" | "br" | "zstd";
 
 export interface Member {
@@ -14,7 +14,10 @@ export interface Member {
   readonly end: number | undefined;
 }
 
-/** Maximum number of members. Each needs a decoder. Files of 64 KiB blocks have up to 1,600. */
+/**
+ * The number is limited because each member needs its own decoder. Files of 64 KiB blocks have up
+ * to 1,600 members.
+ */
 export const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
@@ -23,7 +26,6 @@ const gzipFlag = { headerSum: 2, extra: 4, name: 8, comment: 16, reserved: 0xe0 
 const endOfFile = "unexpected end of file";
 
 const zstdMagic = 0xfd2fb528;
-/** The first magic number of skippable frames. The next 15 numbers are valid too. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const zstdChecksumBytes = 4;
@@ -32,7 +34,10 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/** Maximum window (log2) of zstd: 8 MiB, as in RFC 9659. A few bytes can request any window. */
+/**
+ * The maximum window is 8 MiB, as in RFC 9659. It is limited because a few bytes can request a
+ * window of any size.
+ */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
@@ -51,8 +56,8 @@ export class Members {
   }
 
   /**
-   * Returns the next member; undefined after the last member. Returns an error if the first member
-   * is invalid or there are too many members. Call `error` for each member before the next call.
+   * Returns the next member, or undefined after the last one. If the body is invalid, returns a
+   * text that describes the error. Call `error` for each member before the next call.
    */
   next(): Member | string | undefined {
     const member = this.#next();
@@ -65,14 +70,13 @@ export class Members {
     return member;
   }
 
-  /** Adds inflated data to the checks. Call this with all of the member's data, in order. */
+  /** Call this with all decompressed data of the member, in order. */
   inflated(bytes: Uint8Array): void {
     if (this.#coding !== "gzip") return;
     this.#sum = crc32(bytes, this.#sum);
     this.#length += bytes.length;
   }
 
-  /** Ends a member, and returns its error, if any. `bytesRead` is its compressed length. */
   error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
     this.#at = this.#start + bytesRead;
@@ -149,10 +153,7 @@ interface ZstdFrame {
   readonly isSkippable: boolean;
 }
 
-/**
- * Yields the frames of a zstd body, and an error for bytes that are not a whole frame. Reads the
- * block headers, because Node 22 inflates a truncated frame without an error.
- */
+/** Reads the block headers, because Node 22 decompresses a truncated frame without an error. */
 function* zstdFrames(body: Uint8Array, from: number): Generator<ZstdFrame | string, void, void> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   let start = from;
@@ -189,8 +190,7 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
 }
 
 /**
- * Returns the largest window that a frame requests, limited to the decoder's maximum. For a single
- * segment or too few bytes, returns that maximum (RFC 8878, 3.1.1.1.2).
+ * Returns the largest window of a frame, limited to the decoder's maximum (RFC 8878, 3.1.1.1.2).
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;

@@ -1,14 +1,13 @@
-// Detects the form of a body: JSON, or a form, base64 or compression around JSON. The first bytes
-// have precedence over headers, because clients send wrong headers. Reads only a bounded part of
-// the body, except when searching for the end of a form's field `data`.
+// Detects whether a body is JSON, or JSON inside of a form, base64 or a compression. The first
+// bytes have precedence over the headers, because clients send wrong headers.
 
 import { Ascii, isJsonSpace, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
-/** The layers that were removed from a body, as bits. A body has each layer at most once. */
+/** The layers that were removed from a body, as bits. Each layer is removed at most once. */
 export const Layer = {
-  /** Any compression. At most one is removed, because two would multiply the size of a bomb. */
+  /** At most one compression is removed. With two, a small body could become extremely large. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -16,16 +15,13 @@ export const Layer = {
 
 type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** Maximum bytes of white space before the payload. */
 const SPACE_BYTES_MAX = 1_024;
-/** Number of bytes of a possible base64 text that are decoded to check it. */
 const SAMPLE_BYTES = 64;
 
 export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
-/** Returns the form of a body. `layers` are the layers that were already removed. */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
   if (beginsAsJson(bytes[at])) return "json";
@@ -46,7 +42,6 @@ function payloadStart(bytes: Buffer): number {
   return at;
 }
 
-/** Returns whether the beginning decodes from base64 to gzip or JSON. Words like `true` do not. */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
@@ -55,22 +50,21 @@ function looksLikeBase64(bytes: Buffer, at: number): boolean {
 }
 
 export interface FormFields {
-  /** Offset of the percent-encoded value of `data`. */
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** Whether the form has a second `data`. If so, the intended field is unknown. */
+  /**
+   * This flag is true if the form has two `data` fields, because only the client knows which
+   * counts.
+   */
   readonly hasDuplicateData: boolean;
 }
 
-/** Maximum bytes of the fields before `data`. Also the maximum bytes searched after `data`. */
 const OTHERS_BYTES_MAX = 4_096;
 const DATA = "data=";
 
-/** Returns the fields of a form; undefined if the body is not a form with a field `data`. */
 function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
-  // A form begins with only these characters, so this check rejects most other bodies.
   if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
   const before = name === DATA ? "" : othersBefore(bytes);
   if (before === undefined) return undefined;
@@ -90,7 +84,6 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/** Returns the text before `data`, including the last `&`; undefined if it is not all fields. */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);
@@ -105,20 +98,17 @@ function compressionIn(fields: string): Compression | undefined {
 }
 
 interface Packed {
-  /** The compression that the query or the form names. */
   readonly compression: Compression | undefined;
   readonly contentEncoding: string;
   readonly layers: number;
 }
 
-/** Returns the compression that the query or form names. By default, uses Content-Encoding. */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
   const coding = codingOf(body.contentEncoding);
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
-/** Returns a problem if the payload does not have the compression that the request names. */
 export function compressionProblem(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
   if (form === "unknown" && namesUnknownCoding(body.contentEncoding)) return unsupportedEncoding;
@@ -131,11 +121,13 @@ export function compressionProblem(body: Packed, form: "json" | "unknown"): Prob
   );
 }
 
-/** The codings of HTTP that the gateway can decompress. */
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
-/** Compressions named in a query or form. `lz64` is lz-string's compressToBase64. */
+/** `lz64` is lz-string's compressToBase64. */
 export type Compression = "gzip" | "lz64" | "base64";
-/** The values of Content-Encoding. PostHog's clients also name their own compressions here. */
+/**
+ * The values of Content-Encoding. PostHog's clients also send the names of their own compressions
+ * in this header.
+ */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -161,9 +153,9 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * Returns the coding in a Content-Encoding header. Ignores unknown names, because clients send
- * charsets in this header. Returns undefined for several codings, because they would multiply the
- * size of a decompression bomb.
+ * Returns undefined for unknown names, because some clients send charsets in this header. Also
+ * returns undefined for several codings, because with two compressions a small body could become
+ * extremely large.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -188,12 +180,12 @@ function namesIn(header: string): string[] {
   return header.split(",").map((part) => part.trim().toLowerCase());
 }
 
-/** Returns whether the body begins as gzip (RFC 1952). No JSON text begins with these bytes. */
+/** These bytes begin a gzip member (RFC 1952). No JSON text begins with them. */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
-/** Returns whether deflated data has the zlib header (RFC 1950). Some clients omit the header. */
+/** Some clients omit the zlib header (RFC 1950). */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;

@@ -1,7 +1,6 @@
-// Decompresses bodies on the thread pool, one chunk of output per step. Other bodies can run
-// between two steps. Projects take turns. In a project, the shortest body is next. Bodies without a
-// project's key take turns by address, and never use all of the pool. A body that is inflated here
-// may reach the intake after a body that arrived later.
+// Decompresses bodies on the thread pool, one chunk of output per step. Projects take turns. Within
+// a project, the shortest body is first. Bodies without a project's key take turns by address, and
+// can never use the whole pool.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -16,19 +15,16 @@ const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
-/** All decoders of Node have `reset`, but some type declarations omit it. */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
-  /** Whether the body contains a project's key. Also true if keys are not checked. */
   isKnown(): boolean;
-  /** Receives the first inflated bytes. They are valid only during the call. */
+  /** Called with the first decompressed bytes. They are valid only during the call. */
   begun(bytes: Buffer): void;
-  /** Reserves bytes of the budget. If it returns false, the inflation ends with `overloaded`. */
   hold(bytes: number): boolean;
-  /** Called once, before `done` or after `cancel`, when the pool no longer reads the body. */
+  /** Called once when the thread pool no longer reads the body: before `done` or after `cancel`. */
   left(): void;
-  /** Receives the result, and owns it. Called once, unless the inflation is cancelled. */
+  /** Called once with the result, unless cancelled. The receiver owns the result. */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -39,7 +35,6 @@ interface InflationOptions {
 }
 
 export class PooledInflation {
-  /** Estimated bytes of the decoder's window and output. */
   readonly memoryBytes: number;
   readonly #coding: Coding;
   readonly #compressed: Buffer;
@@ -52,11 +47,11 @@ export class PooledInflation {
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
-  /** While the state is `working`, a chunk is on the pool and cannot be cancelled. */
+  /** In the state `working`, the thread pool processes a chunk, which cannot be cancelled. */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
-  /** `compressed` must not change until `left` is called. */
+  /** `compressed` must not change until `left` has been called. */
   constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
     this.#coding = coding;
     this.#compressed = compressed;
@@ -69,13 +64,14 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /** Estimated bytes that are left. Beyond the expected size, as many as were already written. */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
   }
 
-  /** Inflates a chunk, and calls `yielded` if there is more. Do not call it again before that. */
+  /**
+   * Decompresses one chunk. If there is more data, calls `yielded`. Only then call `step` again.
+   */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
     this.#state = "working";
@@ -84,7 +80,6 @@ export class PooledInflation {
     else this.#takeChunks(this.#stream);
   }
 
-  /** Cancels the inflation as soon as no chunk is on the pool. */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
     this.#isCancelled = true;
@@ -107,7 +102,7 @@ export class PooledInflation {
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /** Ends a member. Invalid data after the first member counts as padding. */
+  /** Invalid data after the first member is padding, so it is not an error. */
   #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
@@ -130,7 +125,6 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /** Reads available output. No chunk is on the pool until the read begins the next chunk. */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -143,7 +137,6 @@ export class PooledInflation {
   }
 
   #takeChunks(stream: Decoder): void {
-    // Checked before the read, because reading begins the next chunk.
     const problem = this.#problemOf(stream.readableLength);
     if (problem !== undefined) {
       this.#finish(problem);
@@ -155,8 +148,8 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // Frees a full chunk, which no other code uses. Otherwise, a few bodies of 1 MiB would trigger
-    // the garbage collector ten times a second.
+    // The chunk is freed immediately. Otherwise, a few bodies of 1 MiB would cause ten garbage
+    // collections per second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -181,7 +174,6 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Ends the inflation. Must not be called while a chunk is on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -192,10 +184,9 @@ export class PooledInflation {
   }
 
   /**
-   * Frees the decoder's window. Node frees a zstd window only when the stream is garbage-collected,
-   * and does not report its size to the garbage collector. So 180 bodies used 970 MB. `reset`
-   * replaces the decoder by a decoder without a window. If an error has closed the stream, `reset`
-   * throws, and an unused allocation of the same size informs the garbage collector.
+   * Frees the decoder's window. Node frees the window of a zstd decoder only at a garbage
+   * collection, so 180 bodies could use 970 MB. `reset` throws if an error has closed the stream.
+   * In that case, an unused allocation of the same size triggers the garbage collection.
    */
   #freeDecoder(): void {
     const stream = this.#stream;
@@ -232,7 +223,7 @@ function windowBytes(coding: Coding, compressed: Buffer): number {
 }
 
 export interface UnpackingWork extends QueuedWork {
-  /** Whether the group is a project. If not, it is an address. May change during a slot. */
+  /** The value may change while the work has a slot. */
   readonly isKnown: boolean;
   readonly bytesLeft: number;
 }
@@ -241,9 +232,12 @@ export interface InflationWork extends UnpackingWork {
   readonly memoryBytes: number;
 }
 
-/** Maximum number of concurrent inflations. Two at a time are twice as fast as many. */
+/** Two bodies at a time are twice as fast as many at a time. */
 const slots = 2;
-/** Maximum memory of all decoders. A project, or all bodies without a key, may use half of it. */
+/**
+ * The limit for all bodies together. A project may use half of this memory. All bodies without a
+ * key may also use half of it.
+ */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
@@ -265,12 +259,10 @@ export class InflationPool {
     this.#queue.add(work);
   }
 
-  /** Counts the memory of a work item. Call this before each step. */
   began(work: InflationWork): void {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
 
-  /** Ends a step that is not the last. Ignores removed work. */
   again(work: InflationWork): void {
     if (!this.#begun.has(work)) return;
     this.#count(work, -1);
@@ -278,7 +270,7 @@ export class InflationPool {
     this.#queue.again(work);
   }
 
-  /** Removes work in any state. The thread pool must have no chunk of it. */
+  /** Call this only when the thread pool has no chunk of the work. */
   leave(work: InflationWork): void {
     if (this.#begun.has(work)) this.#count(work, -1);
     this.#queue.leave(work);
@@ -306,7 +298,6 @@ export class InflationPool {
   }
 }
 
-/** Returns the project, or "?" for a body without a key. */
 function holderOf({ isKnown, group }: InflationWork): string {
   return isKnown ? group : "?";
 }

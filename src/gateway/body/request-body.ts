@@ -4,9 +4,9 @@
 //     │                 ▲  │
 //     └─────────────────┘  └─► taken (by the intake)
 //
-// The verdict is an answer that is decided before the body has arrived completely. A body with a
-// verdict is read to its end, but its bytes are discarded. In every state, the request may be
-// answered and its client may disconnect.
+// If the answer is known before the whole body has arrived, it is stored as the verdict. The rest
+// of the body is then read and discarded. In every state, the request may be answered and its
+// client may disconnect.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Conversion } from "../http/conversion/conversion.ts";
@@ -19,22 +19,20 @@ import type { GrowingBodies } from "./growing-bodies.ts";
 import type { Compression } from "./payload-form.ts";
 
 /**
- * - `arriving`: the arrived bytes are in `buffer`, unless the body is discarded.
+ * - `arriving`: the bytes that have arrived are in `buffer`, unless the body is discarded.
  * - `whole`: the body is in `buffer`, or in memory that is valid only during the current call.
  * - `waiting`: the body is being joined or unpacked. If `buffer` is undefined, this work owns the
  *   memory.
- * - `taken`: the intake has the body and owns its memory until the answer.
+ * - `taken`: the intake owns the body and its memory until the answer.
  */
 type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
 
-/** How much of the body has arrived: nothing (`head`), a part (`body`) or all (`answer`). */
+/** The part of the body that has arrived: nothing (`head`), a part (`body`) or all (`answer`). */
 export type RequestPhase = "head" | "body" | "answer";
 
 interface BodyRequest extends Exchange {
   readonly label: string;
-  /** Whether the request is answered or its client has disconnected. Later results are ignored. */
   readonly isOver: boolean;
-  /** Restarts uWS's timeout of ten seconds. */
   keepOpen(): void;
 }
 
@@ -44,7 +42,6 @@ interface RequestBodyOptions {
   readonly growing: GrowingBodies<RequestBody>;
   readonly peek: Peek | undefined;
   readonly startedMs: number;
-  /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
   readonly contentEncoding: string;
   readonly senderAddress: string;
@@ -56,28 +53,25 @@ export class RequestBody {
   readonly bytesDeclared: number;
   readonly senderAddress: string;
   state: BodyState = "head";
-  /** The answer to a discarded body, sent once the body has arrived; else undefined. */
+  /**
+   * The answer to a request whose body is discarded. It is sent after the whole body has arrived.
+   */
   verdict: Problem | FixedAnswer | undefined = undefined;
   bytesArrived = 0;
   pieces = 0;
-  /** Number of chunks that arrived after the answer was known or the client had disconnected. */
+  /** The number of chunks that arrived after the answer or the disconnect. */
   chunksSkipped = 0;
-  /** Bytes of the admission budget that this body holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
-  /** The coding that must still be unpacked, as Content-Encoding names it. */
   contentEncoding: string;
-  /** The compression that the query names, else the compression that the form names. */
   compression: Compression | undefined = undefined;
   layers = 0;
-  /** A payload in the query, as sent; "" if absent. */
+  /** The payload in the query string, as sent by the client. It is "" if there is none. */
   queryData = "";
-  /** Stops the work on a body in state `waiting`. */
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
-  /** Receives a body without events, instead of the intake. */
+  /** If the body has no events, this function receives the body instead of the intake. */
   taker: Intake | undefined = undefined;
-  /** Converts the body to events before the intake takes it. */
   conversion: Conversion | undefined = undefined;
   bytesPeeked = 0;
   bytesChecked = 0;
@@ -102,17 +96,14 @@ export class RequestBody {
     return this.state === "arriving" ? "body" : "answer";
   }
 
-  /** Whether the headers and the query name no compression. */
   get isPlain(): boolean {
     return this.contentEncoding === "" && this.compression === undefined;
   }
 
-  /** Whether the body is discarded and its answer is not a problem. */
   get hasFixedAnswer(): boolean {
     return this.verdict !== undefined && !("code" in this.verdict);
   }
 
-  /** Whether the body contains a project's key. Also true if keys are not checked. */
   get isKnown(): boolean {
     return !this.hasFixedAnswer && (this.hint === undefined || this.hint.projectId !== undefined);
   }
@@ -125,7 +116,6 @@ export class RequestBody {
     return this.#admission.isLarge(this.#bytesWith(0));
   }
 
-  /** Reserves bytes of the budget. Returns false if there are too few. */
   tryHold(bytes: number): boolean {
     const requestBytes = this.#bytesWith(bytes);
     const isGrowing = this.state !== "taken";
@@ -135,12 +125,10 @@ export class RequestBody {
     return true;
   }
 
-  /** Returns the number of bytes that the budget lacks for `tryHold` to succeed. */
   lacking(bytes: number): number {
     return this.#admission.lacking(bytes, this.#bytesWith(bytes));
   }
 
-  /** Searches a part of the body for its key and lane, unless both are known. */
   peek(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
     if (this.taker !== undefined) return;
@@ -149,13 +137,12 @@ export class RequestBody {
     this.hint = this.#peek?.(bytes, isWhole, apiKey);
   }
 
-  /** Discards the body. At its end, the request gets the first verdict as the answer. */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;
     this.release();
   }
 
-  /** Releases the budget for another body. The request gets the error `overloaded`. */
+  /** Ends the request with the error `overloaded`. */
   evict(): void {
     if (this.phase === "answer") this.request.answerProblem(noRoom);
     else this.discard(noRoom);
@@ -165,7 +152,6 @@ export class RequestBody {
     this.request.keepOpen();
   }
 
-  /** Marks the body as taken by the intake. A taken body cannot be evicted. */
   handOver(): void {
     this.state = "taken";
     this.stopGrowing();

@@ -1,6 +1,6 @@
-// Decodes percent-encoding and base64 on the event loop, one piece at a time. Both decoders
-// overwrite their input, which is never shorter than the result. A piece takes some tenths of a
-// millisecond.
+// Decodes percent-encoding and base64 on the event loop, one piece at a time. The result is never
+// longer than the input, so both decoders overwrite their input. Decoding a piece takes a few
+// tenths of a millisecond.
 
 import { Ascii, hexValues } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -8,25 +8,22 @@ import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 
 export interface StepDecoder {
-  /** Estimated bytes of work that are left. */
   readonly bytesLeft: number;
   /**
-   * Decodes a piece. Returns undefined until the result or a problem is known. Do not call `step`
-   * after that. A `Buffer` is in the decoder's input. A `BodyBuffer` belongs to the caller.
+   * Returns undefined until the decoding is complete. If the result is a `Buffer`, its memory is
+   * the decoder's input. If it is a `BodyBuffer`, the caller owns it.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
-  /** Returns the part of the result that is available for a peek. */
   begun(): Buffer;
-  /** Releases the decoder's own memory if the result is not needed. */
   free(): void;
 }
 
-/** Bytes read per step. A multiple of four, because base64 has groups of four. */
+/** The size is a multiple of four, because base64 has groups of four characters. */
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
 
-/** Decodes a percent-encoded form field. A `%` without two hexadecimal digits is literal. */
+/** Decodes percent-encoding. A `%` without two hexadecimal digits stays unchanged. */
 export class PercentDecoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -72,7 +69,10 @@ export class PercentDecoder implements StepDecoder {
   free(): void {}
 }
 
-/** Decodes base64 of both alphabets. A space counts as a plus sign, as in a form. */
+/**
+ * Decodes base64 of both alphabets. A space counts as a plus sign, because form decoding replaces
+ * plus signs by spaces.
+ */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -100,7 +100,8 @@ export class Base64Decoder implements StepDecoder {
     this.#carry = text.slice(whole);
     this.#read = stepEnd;
     const group = isLast ? text.replace(/={1,2}$/, "") : text.slice(0, whole);
-    // Node skips characters outside of the alphabet, and then writes fewer bytes.
+    // Node skips characters that are not base64. Fewer bytes than expected mean that the text has
+    // such characters.
     const written = this.#bytes.write(group, this.#written, "base64");
     if (group.length % 4 === 1 || written !== Math.floor((group.length * 3) / 4)) return notBase64;
     this.#written += written;
@@ -114,7 +115,7 @@ export class Base64Decoder implements StepDecoder {
   free(): void {}
 }
 
-/** Removes line breaks and restores plus signs in place. Returns the new end. */
+/** Removes line breaks and restores plus signs in place. Returns the new end of the text. */
 export function plainBase64(bytes: Buffer, start: number, end: number): number {
   const text = bytes.subarray(start, end);
   const hasBreaks = text.includes(Ascii.LineFeed);

@@ -1,5 +1,5 @@
-// Removes the layers around the JSON of clients, one layer at a time. Each layer occurs once, and
-// only one layer is a compression:
+// Removes the layers around the JSON of clients, one layer at a time. Each layer occurs at most
+// once, and at most one layer is a compression:
 //
 //   whole ─► peel ─┬─► inflate: on the event loop, or on the thread pool ───────┐
 //             ▲    ├─► decode: in one step, or in several event loop iterations ┤
@@ -7,8 +7,8 @@
 //             │    └─► rejected                                                 │
 //             └─────────────────────  the layer's content  ─────────────────────┘
 //
-// All bodies together share a budget of work per event loop iteration. Unrecognized data is passed
-// on, and the scan reports its error.
+// All bodies share one budget of work per event loop iteration. If the data is not recognized, it
+// is passed on, and the scan reports the error.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { FairQueue } from "../../platform/base/fair-queue.ts";
@@ -49,35 +49,28 @@ import { InflationPool, PooledInflation, type UnpackingWork } from "./pooled-inf
 import type { RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, plainBase64, type StepDecoder } from "./step-decoder.ts";
 
-/** Maximum bytes that all bodies inflate to on the event loop per iteration. */
 const inflatedPerTurnMax = 1_048_576;
-/** Maximum work of decoding steps per iteration: one millisecond. */
 const decodedPerTurnMax = WORK_PER_MS;
-/** The work of a peek into a packed body. The decoder's setup takes most of it. */
 const peekWork = 16_384;
 
 interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;
-  /** Inflates small bodies. If undefined, node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
-  /** Reserves bytes of the budget. Returns false if there are too few. */
   hold(body: RequestBody, bytes: number): boolean;
-  /** Joins a buffer. Unless the request is over, stores the buffer in the body and calls `then`. */
+  /** Joins the pieces of the body, and then calls `then` unless the request has ended. */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
-  /** Receives the payload, in the body's buffer or in memory that is valid only during the call. */
+  /** `payload` is in the body's buffer, or in memory that is valid only during the call. */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
-/** The result of a step: a problem, or undefined if the body is passed on or queued. */
 type Unpacked = Problem | undefined;
 
 export class Unpacker {
   readonly #options: UnpackerOptions;
   readonly #atOnce: AtOnceInflation;
   readonly #pool: InflationPool;
-  /** Unpacks bodies on the event loop, one step at a time. */
   readonly #inTurns: FairQueue<UnpackingWork>;
   readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
   readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
@@ -97,12 +90,10 @@ export class Unpacker {
     });
   }
 
-  /** Whether this iteration has used its budget for unpacking. If so, other work should wait. */
   get isBusy(): boolean {
     return this.#atOnceBudget.isSpent;
   }
 
-  /** Unpacks a whole body and passes it on. If the body has a buffer, `bytes` are in it. */
   unpack(body: RequestBody, bytes: Buffer): Unpacked {
     if (body.contentEncoding === "") return this.#peel(body, bytes);
     const coding = codingOf(body.contentEncoding);
@@ -120,12 +111,10 @@ export class Unpacker {
   unpackQuery(body: RequestBody): Unpacked {
     const data = Buffer.from(body.queryData, "latin1");
     body.layers |= Layer.Form;
-    // The payload is in the query. Content-Encoding applies to the body, which is ignored.
     body.contentEncoding = "";
     return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
 
-  /** Unpacks the first bytes of a packed body, and searches them for the key. */
   peekInto(body: RequestBody, bytes: Buffer): void {
     const { monotonicMs } = this.#options;
     const startedMs = monotonicMs();
@@ -175,7 +164,7 @@ export class Unpacker {
     if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
-    // Earlier peeks may have missed the key.
+    // This repeats the search, because earlier peeks may have missed the key.
     if (body.hint !== undefined) body.peek(result, true);
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
@@ -186,8 +175,7 @@ export class Unpacker {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
     if (!body.showsProject) this.peekInto(body, compressed);
-    // The inflation owns this memory, because the pool may read it even after the request has
-    // ended.
+    // The buffer is detached, because the thread pool may read it even after the request has ended.
     const source = body.buffer;
     body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -216,7 +204,6 @@ export class Unpacker {
     this.#pool.add(work);
   }
 
-  /** Runs the first step if this iteration has time for it, and queues the other steps. */
   #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
     const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
     return result === undefined
@@ -235,10 +222,8 @@ export class Unpacker {
         resume(body);
         rejectFor(body, this.#decoded(body, decoder, result));
       }
-      // If the last step passed the body on, the time includes the intake's work.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf(ms));
-      // `again` and `leave` begin the queue's next step. An iteration has time for several steps.
       if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
@@ -304,7 +289,6 @@ function peekAtBegun(body: RequestBody, decoder: StepDecoder): void {
   if (!body.showsProject) body.peek(decoder.begun(), false);
 }
 
-/** Returns the bytes in memory that may be retained and overwritten. */
 function ownBytes(body: RequestBody, bytes: Buffer): Buffer {
   return body.buffer === undefined ? Buffer.from(bytes) : bytes;
 }
@@ -324,14 +308,12 @@ function rejectFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** Returns the problem to answer. An unknown Content-Encoding explains why a body is unreadable. */
 function asRejected(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
     : problem;
 }
 
-/** Creates work in the group of its project, or of its address if the project is unknown. */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,
   part: Part,
@@ -342,7 +324,6 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
     memoryBytes: part.memoryBytes ?? 0,
     get group() {
       const projectId = body.hint?.projectId;
-      // The group of an address begins with "?". No project id does.
       return projectId !== undefined && body.isKnown ? projectId : `?${body.senderAddress}`;
     },
     get isKnown() {
@@ -357,7 +338,6 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
 }
 
 const STEP_BYTES_MAX = 4_096;
-/** Maximum layers of a body: a form, base64 and a compression. */
 const LAYERS_MAX = 3;
 
 export function startOfPayload(
@@ -387,7 +367,7 @@ export function startOfPayload(
         break;
       default:
         layers |= Layer.Form;
-        // A copy, because the decoder overwrites its input, and the body is still needed.
+        // The decoder overwrites its input, so it gets a copy: the body is still needed.
         start =
           new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
     }
@@ -400,7 +380,7 @@ function base64Start(text: Buffer): Buffer {
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
-/** The memory of all peeks. With a pool per peek, 33 MB of keyless requests would use 2 GB. */
+/** All peeks share this memory. With one each, 33 MB of requests without keys would use 2 GB. */
 const peekMemory = new BodyMemory();
 
 function lzStart(text: Buffer): Buffer {

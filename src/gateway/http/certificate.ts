@@ -1,5 +1,5 @@
-// Watches the certificate and key files of the public port, which other programs renew. Uses a new
-// pair once it is complete. Never replaces a working pair by a broken pair.
+// Watches the certificate and key files of the public port, because other programs renew them. A
+// valid pair is never replaced by an invalid one.
 
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,16 +9,15 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
-/** Number of checks until an unusable pair is read again. The cause may be outside its files. */
 const checksBetweenTries = 60;
 
-/** Maximum length of an RSA key without a warning. Longer keys make handshakes slow. */
+/** Longer RSA keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** Milliseconds of a signature if the key cannot be read. RSA with 3,072 bits takes this. */
+/** The time of an RSA signature with 3,072 bits. It is assumed if the key cannot be read. */
 const unmeasuredMs = 2.5;
 
-/** Returns the milliseconds of a signature with the key. It is most of a handshake's work. */
+/** Measures the time of a signature, because the signature is most of a handshake's work. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));
@@ -39,21 +38,18 @@ interface CertificateWatchOptions {
   readonly files: CertificateFiles;
   readonly log: Log;
   readonly nowMs: () => number;
-  /** Loads the pair in the files. Throws if the pair cannot be used. */
   readonly renew: () => void;
   readonly everyMs?: number;
 }
 
 interface Certificate {
-  /** The whole text of the file: the certificate, followed by its chain. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** The length of an RSA key; undefined for any other key. */
   readonly rsaBits: number | undefined;
 }
 
-/** Watches files that are already in use. Throws if they contain no valid pair. */
+/** Watches files that are already in use. Throws if the files contain no valid pair. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -62,14 +58,14 @@ export async function watchCertificate(
 }
 
 /**
- * Reads changed files once two consecutive checks found the same state. Before that, a program may
- * still write them. Follows links, because Kubernetes renews secrets by changing a link.
+ * Detects changed files. It reads them only after two checks have found the same state, because a
+ * program may still be writing them. It follows symbolic links, because Kubernetes renews a secret
+ * by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   #inUse: Certificate;
   #stateSeen: string;
-  /** The state of the files when a usable pair was last read. */
   #stateSettled: string;
   #failure = "";
   #checksToNextTry = 0;
@@ -152,7 +148,6 @@ export class CertificateWatch {
   }
 }
 
-/** Reads the certificate. Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);
@@ -167,7 +162,6 @@ function readCertificate({ cert, key }: CertificateFiles): Certificate {
   };
 }
 
-/** Returns a text that changes whenever a file is written, replaced or removed. */
 async function stateOf({ cert, key }: CertificateFiles): Promise<string> {
   return (await Promise.all([cert, key].map(stateOfFile))).join(" ");
 }

@@ -1,6 +1,5 @@
-// Follows one HTTP request from its head to its one answer. Writes the response once, and never
-// after the client has disconnected. At the end of the request, releases its bytes and stops
-// counting it as in flight.
+// Handles one HTTP request from its head to its one answer. The response is written once, and never
+// after the client has disconnected.
 //
 //   open ─► deferred ─► open ─┬─► writing ─┬─► done
 //    │          │             └────────────┘    ▲
@@ -34,30 +33,26 @@ import {
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Maximum number of requests that are answered while they are read, per event loop iteration. One
- * buffer can contain thousands of small requests. uWS continues to read as long as each request is
- * answered before the next.
+ * The limit is necessary because uWS reads the next request as soon as one is answered. Its buffer
+ * can contain thousands of requests.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
-/** Milliseconds after which the server closes a connection that its client should close. */
 const CLOSED_AFTER_MS = 1_000;
 
 /**
  * - `deferred`: the answer is known, and a later event loop iteration writes it.
- * - `writing`: a long answer is sent as its client reads it.
- * - `gone`: the client has disconnected. An answer may still come, but is not written.
+ * - `writing`: a long answer is being sent, as fast as its client reads it.
+ * - `gone`: the client has disconnected. A later answer is not written.
  */
 type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 
-/** Copies of the request line and headers, which uWS releases when its handler returns. */
+/** Copies of the request line and headers. uWS frees the originals when its handler returns. */
 interface ExchangeHead {
   readonly label: RouteLabel;
-  /** The path, shortened and without text that may be an API key. */
   readonly path: string;
   readonly origin: string;
   readonly contentEncoding: string;
-  /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
   readonly clientAddress: string;
   readonly senderAddress: string;
@@ -76,24 +71,29 @@ export class HttpExchange implements Exchange {
   lane: Lane | undefined = undefined;
   span: RequestSpan | undefined = undefined;
   library = "";
-  /** The User-Agent. On a connection of one client, the client name of the first request. */
   userAgent = "";
   querySentAtMs = Number.NaN;
+  isReplay = false;
   v1: V1Request | undefined = undefined;
   headOnly = false;
-  /** Whether the client reads no answer (`beacon=1`). The answer for stored events is then 204. */
+  /**
+   * This flag is true if the client does not read the answer (`beacon=1`). If the events are
+   * stored, the answer is then 204.
+   */
   answersNothing = false;
   close = false;
   /**
-   * Whether a proxy may treat the bytes after this request as part of its body. If so, the
-   * connection ends with the answer. The answer is deferred: if a further request arrives before
-   * the answer, uWS does not read it, but closes the connection.
+   * This flag is true if a proxy may treat the bytes after this request as part of its body. In
+   * that case, the connection is closed after the answer. The answer is deferred, so that uWS
+   * closes the connection if another request follows.
    */
   hasUncertainEnd = false;
-  /** Whether uWS is reading the last piece of the body. Later data is not read yet. */
   isBeingRead = false;
   #state: AnswerState = "open";
-  /** The response; undefined after the answer or disconnect, when uWS throws on any access. */
+  /**
+   * The response of uWS. It is undefined after the answer or a disconnect, because uWS would throw
+   * on any access.
+   */
   #response: HttpResponse | undefined;
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
@@ -160,7 +160,6 @@ export class HttpExchange implements Exchange {
     return named || this.library || clientName(this.userAgent);
   }
 
-  /** Whether the request is answered or its client has disconnected. Later results are ignored. */
   get isOver(): boolean {
     return this.#state !== "open";
   }
@@ -240,22 +239,18 @@ export class HttpExchange implements Exchange {
     this.#count(errorTable[problem.code].status, problem.code);
   }
 
-  /**
-   * Rejects a body because of its tiny chunks. The answer is deferred, because after an answer
-   * nothing can stop uWS from calling back for each chunk that it has read.
-   */
+  /** The answer is deferred, because uWS still calls the handler for chunks that it has read. */
   rejectChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
     this.close = true;
     this.#defer(() => this.answerProblem(problem));
   }
 
-  /** Closes the connection without an answer. Unprocessed data is ignored. */
   rejectConnection(): void {
     this.#response?.close();
   }
 
-  /** Handles a disconnect. A body that the intake has accepted is still processed. */
+  /** If the intake has already accepted the body, it still processes it. */
   abort(): void {
     this.#shared.chunks.gone(this);
     this.#stopWriting?.();
@@ -272,7 +267,10 @@ export class HttpExchange implements Exchange {
     else this.#finish();
   }
 
-  /** Restarts uWS's timeout of 8 to 12 seconds per 160 KiB. A paused request has no timeout. */
+  /**
+   * Restarts uWS's timeout of 8 to 12 seconds. uWS itself restarts it only every 160 KiB. A paused
+   * request has no timeout.
+   */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
     this.#response?.pause();
@@ -287,7 +285,6 @@ export class HttpExchange implements Exchange {
     this.#response?.resume();
   }
 
-  /** Returns whether the answer must be deferred. Counts answers that are given while reading. */
   #mustWait(): boolean {
     if (this.#state !== "open") return false;
     if (!this.isBeingRead) return this.hasUncertainEnd;
@@ -300,7 +297,6 @@ export class HttpExchange implements Exchange {
     this.#state = "deferred";
     if (this.hasUncertainEnd) this.close = true;
     this.hasUncertainEnd = false;
-    // The answer is final, so the body cannot be evicted any more, and work on it stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
@@ -316,7 +312,6 @@ export class HttpExchange implements Exchange {
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
-  /** Starts a long answer. The request is in flight until the socket has taken it all. */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
     this.#state = "writing";
@@ -332,7 +327,6 @@ export class HttpExchange implements Exchange {
   #closeAfter(response: HttpResponse, written: Written): void {
     if (written !== "to be closed") return;
     const connection = this.#connection;
-    // If the connection is known, it closes once its client has read the rest of the answer.
     const canWait = connection !== undefined && this.#shared.unread !== undefined;
     this.#closing = setTimeout(() => {
       if (canWait) connection.closesWhenRead = true;
@@ -340,7 +334,7 @@ export class HttpExchange implements Exchange {
     }, CLOSED_AFTER_MS);
   }
 
-  /** Ends the request. Must be called once. Returns undefined if nothing can be written now. */
+  /** Ends the request. Must be called exactly once. Returns undefined if nothing can be written. */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
     if (this.#state === "done" || this.#state === "deferred") {
@@ -350,7 +344,7 @@ export class HttpExchange implements Exchange {
       );
       return undefined;
     }
-    // `answered` may resume reading through `#response`.
+    // This comes before `#response` is cleared, because `answered` may use it to resume reading.
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;
@@ -374,15 +368,12 @@ export class HttpExchange implements Exchange {
 
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Counts an error. Called in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void;
-  /** Counts a client that disconnected before its answer. */
   requestAborted(phase: RequestPhase): void;
 }
 
 export interface Clock {
   wallMs(): number;
-  /** Milliseconds of a clock that never goes back. */
   monotonicMs(): number;
 }
 
@@ -399,11 +390,8 @@ export interface ExchangeShared {
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
   readonly unread?: UnreadAnswers | undefined;
-  /** Requests that have not ended, including requests whose client has disconnected. */
   inflight: number;
   draining: boolean;
-  /** Limits the requests per event loop iteration that are answered synchronously. */
   readonly atOnce: TurnBudget;
-  /** Called during a drain when no request is in flight any more. */
   idle: () => void;
 }

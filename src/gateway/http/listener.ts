@@ -1,5 +1,5 @@
-// Listens on the public port, alone or with other processes, without TLS or with a renewable
-// certificate.
+// Listens on the public port. The port can be shared with other processes, and can use TLS with a
+// certificate that is renewed while the gateway runs.
 
 import { createServer } from "node:net";
 import { portFault } from "../../platform/base/http-port.ts";
@@ -16,12 +16,11 @@ import {
 } from "./uws.ts";
 
 /**
- * How processes share the port. With `alone`, no other process may have the port. With `first`, no
- * other process may have the port now, but `joining` processes may share it later.
+ * With `alone` and `first`, no other process may have the port yet. With `first`, `joining`
+ * processes may share the port afterwards.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/** The PEM files: a certificate with its chain, and its key. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -39,8 +38,8 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * `prepare` adds the filter and routes to an app. With TLS, it is called again for the new app of
-   * each renewal. `listens` gets the port's socket before any connection is accepted.
+   * `prepare` adds the filter and the routes to an app. It is called again at each renewal of the
+   * certificate. `listens` receives the socket of the port before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -51,7 +50,6 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /** Listens, and returns the port. Port 0 means any free port. Throws an Error with the reason. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
@@ -61,13 +59,12 @@ export class Listener {
     return us_socket_local_port(this.#listening);
   }
 
-  /** Stops listening. Open connections continue. */
   stop(): void {
     if (this.#listening !== undefined) us_listen_socket_close(this.#listening);
     this.#listening = undefined;
   }
 
-  /** Uses the pair in the files for new connections. Throws if the files contain no valid pair. */
+  /** Throws if the files contain no valid pair of certificate and key. */
   renewCertificate(): void {
     this.#front.renew();
   }
@@ -82,8 +79,8 @@ export class Listener {
     if (sharing === "joining") return listenOn(acceptor, { host, port, isShared: true });
     const alone = listenOn(acceptor, { host, port, isShared: false });
     if (alone === undefined || sharing === "alone") return alone;
-    // The exclusive socket shows that no other process has the port. Then the port is opened again,
-    // shared.
+    // Opening an exclusive socket first verifies that no other process has the port. Then the port
+    // is opened again as shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
     return listenOn(acceptor, { host, port: portFound, isShared: true });
@@ -97,12 +94,10 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * Returns a front with a renewable certificate. uWS cannot change the certificate of an app. So one
- * app accepts connections, and passes each to the app with the newest certificate before reading
- * its first byte. Older apps keep their connections.
+ * uWS cannot change the certificate of an app. So one app accepts all connections, and passes each
+ * of them to the app that has the newest certificate.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
-  // The acceptor has no certificate, so a connection that it does not pass on fails.
   const acceptor = SSLApp({});
   const apps: TemplatedApp[] = [];
 
@@ -135,7 +130,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/** Returns why a port cannot be opened. uWS reports no reason, so Node tries the same port. */
+/** uWS does not report why it cannot listen, so Node tries the same port to find the reason. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

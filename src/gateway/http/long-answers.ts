@@ -1,15 +1,14 @@
-// Writes long answers as their clients read them, one piece per event loop iteration. So no copy
-// waits for a socket, and other requests do not wait. Until an answer is read, its bytes count as
-// bytes in flight. A client that reads too slowly is disconnected.
+// Writes long answers as fast as their clients read them, one piece per event loop iteration. Until
+// an answer has been read, its bytes count as bytes in flight. If a client reads too slowly, it is
+// disconnected.
 
 import type { Admission } from "../intake/admission.ts";
 import type { HttpResponse } from "./uws.ts";
 
-/** Share of the budget above which the slowest readers are disconnected. */
+/** If unread answers use more of the budget than this, the slowest clients are disconnected. */
 const shareOfBudget = 1 / 4;
-/** Age from which a reader may be disconnected for being the slowest. */
 const slowestAfterMs = 1_000;
-/** Age from which a reader must have read `bytesPerSecondMin` on average. */
+/** After this time, a client must have read at least `bytesPerSecondMin` on average. */
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
 const checkMs = 1_000;
@@ -20,7 +19,7 @@ interface LongAnswersOptions {
 }
 
 interface LongAnswerOptions extends PiecewiseOptions {
-  /** Whether other requests may use the body in memory too. If so, a slow reader is tolerated. */
+  /** This flag is true if other requests use the same body. Then slow clients stay connected. */
   readonly isShared?: boolean;
 }
 
@@ -34,7 +33,6 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
-  /** The number of readers by body. A body that is not shared is counted by its answer. */
   readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -43,12 +41,10 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /** Whether the long answers exceed their share. If so, a client will be disconnected. */
   get holdTooMuch(): boolean {
     return this.#bytes > this.#options.admission.bytesMax * shareOfBudget;
   }
 
-  /** Writes an answer like writePiecewise. Returns a function that stops the writing. */
   write(
     response: HttpResponse,
     body: Uint8Array,
@@ -78,7 +74,6 @@ export class LongAnswers {
     this.#readers.set(key, readers + 1);
     if (readers === 0) {
       this.#bytes += body.length;
-      // The bytes may exceed the budget, because the events of the answer are already stored.
       this.#options.admission.take(body.length);
     }
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
@@ -113,30 +108,27 @@ export class LongAnswers {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
-      // If there is only one body, its readers are not disconnected because of its size.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
   }
 }
 
-/** Maximum bytes of an answer that is sent in one piece. */
 export const atOnceBytesMax = 16_384;
-/** Bytes passed to the socket per event loop iteration. Passing them takes about 20 µs. */
+/** Passing this number of bytes to the socket takes about 20 µs. */
 const pieceBytesMax = 65_536;
 
 interface PiecewiseOptions {
-  /** Writes the status and the headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
   readonly close: boolean;
-  /** Called when the socket has the whole answer. If `mustClose`, the caller must close. */
+  /** If `mustClose` is true, the caller must close the connection after the whole answer. */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Writes an answer, and returns a function to call when the client disconnects. Until then, the
- * caller must not free the body. With tryEnd, uWS copies no unsent data, but cannot close the
- * connection. So with `close`, uWS gets a length that is one byte too large. For uWS, the answer
- * then never ends, and a further request makes uWS close the connection.
+ * Writes a long answer in pieces. Returns a function that the caller must call if the client
+ * disconnects. The body must stay valid until then, or until `sent` is called. uWS cannot close a
+ * connection after `tryEnd`. So with `close`, the length passed to uWS is one byte too large, and
+ * uWS closes the connection when another request arrives.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -150,7 +142,7 @@ export function writePiecewise(
   response.cork(() => {
     writeHead(response);
     if (close) response.writeHeader("Connection", "close");
-    // uWS sends the length of this first call to the client.
+    // uWS sends the length of this first call to the client as the Content-Length.
     [, isWhole] = response.tryEnd(body.subarray(0, 1), body.length);
   });
   writeFrom(1);
@@ -158,7 +150,6 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /** Writes a piece. The next piece follows in the next iteration, or when the socket has space. */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);
@@ -168,7 +159,7 @@ export function writePiecewise(
     });
     if (isWhole) return finish(false);
     if (!isTaken) return false;
-    // Bytes of the previous piece may still wait until the socket has accepted an empty piece.
+    // A piece is complete only when the socket has accepted a further, empty piece.
     if (piece.length === 0) return finish(true);
     setImmediate(() => {
       if (!isStopped) writeFrom(response.getWriteOffset());

@@ -1,5 +1,5 @@
-// The paths of the public port: the paths that accept events, with their metrics labels, the paths
-// for display, and suggestions for unknown paths.
+// The paths of the public port. For each path, this file determines the label in metrics and the
+// form for display. For unknown paths, it suggests a similar known path.
 
 import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
@@ -19,12 +19,10 @@ export const sdkLabels = [
   "page",
 ] as const;
 
-/** Returns whether requests of the label contain no events. */
 export function isSdkRoute(label: string): label is SdkRouteLabel {
   return (sdkLabels as readonly string[]).includes(label);
 }
 
-/** The label of a path in metrics. All unknown paths have the label `other`. */
 export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
@@ -36,7 +34,6 @@ const labels = {
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
   "/i/v1/ai/events": "v1",
-  // SDKs send events about language models to separate paths.
   "/i/v0/ai/batch": "batch",
   "/i/v0/ai": "batch",
   "/i/v0/ai/otel": "batch",
@@ -47,9 +44,6 @@ export const eventRoutes: readonly Route[] = [...new Set(Object.values(labels))]
 
 export type ConversionKind = "otlp" | "multipart";
 
-/**
- * Paths whose bodies are converted to events. Exporters append /v1/traces to the configured path.
- */
 const conversions: ReadonlyMap<string, ConversionKind> = new Map([
   ["/i/v0/ai", "multipart"],
   ["/i/v0/ai/otel", "otlp"],
@@ -60,12 +54,14 @@ export function conversionAt(path: string): ConversionKind | undefined {
   return conversions.get(path.endsWith("/") ? path.slice(0, -1) : path);
 }
 
-/** The paths for events, without and with a final slash, with their labels. */
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
-/** Reduces leading slashes to one. SDKs join a host that ends in a slash with a path. */
+/**
+ * Removes repeated slashes at the start. Some SDKs send them, because they join a path to a host
+ * that ends in a slash.
+ */
 export function withOneSlash(path: string): string {
   let slashes = 0;
   while (path.charCodeAt(slashes) === Ascii.Slash) slashes++;
@@ -73,9 +69,7 @@ export function withOneSlash(path: string): string {
 }
 
 const charsShownMax = 80;
-/** Number of characters that are searched for keys. Fewer characters are shown. */
 const charsReadMax = 320;
-/** The segment after `/array/` is always a key. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
 
 export function namedPath(path: string): string {
@@ -89,9 +83,11 @@ export function namedPath(path: string): string {
     : named;
 }
 
-/** Hides a key in a segment. A client and a proxy may both have encoded the segment. */
+/**
+ * Replaces a key by `<key>`. The segment is decoded twice, because the client and a proxy may both
+ * have encoded it.
+ */
 function namedSegment(segment: string): string {
-  // A segment of one repeated character may be long, but it is not a key.
   if (/^(.)\1*$/.test(segment)) return segment;
   const decoded = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(decoded);
@@ -102,10 +98,9 @@ function namedSegment(segment: string): string {
 }
 
 const charsComparedMax = 80;
-/** Minimum length of a path with one wrong letter. Shorter paths resemble too many others. */
 const oneTypoFrom = 4;
 
-/** Maximum searches per event loop iteration. A search takes at most 0.1 ms. */
+/** A search takes at most 0.1 ms. */
 const searchesPerTurn = 8;
 
 export class NearPaths {
@@ -118,7 +113,6 @@ export class NearPaths {
   }
 }
 
-/** Returns the path of `paths` that the client probably meant; undefined if no path is similar. */
 export function nearPath(path: string, paths: readonly string[]): string | undefined {
   if (path.length > charsComparedMax) return undefined;
   const sent = plain(path);
@@ -127,7 +121,6 @@ export function nearPath(path: string, paths: readonly string[]): string | undef
   const most = sent.length < oneTypoFrom ? 0 : typosMax(sent);
   const near = nearest(known, (one) => lettersApart(sent, plain(one), most), most);
   if (near !== undefined) return near;
-  // Prefers the longest known path, so that `/x/i/v0/e` does not match `/e`.
   return known
     .filter(
       (one) =>
@@ -136,7 +129,6 @@ export function nearPath(path: string, paths: readonly string[]): string | undef
     .sort((one, other) => other.length - one.length)[0];
 }
 
-/** Returns the path in lower case, without doubled slashes and without a final slash. */
 function plain(path: string): string {
   return path.toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
 }

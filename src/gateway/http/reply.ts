@@ -1,5 +1,5 @@
-// Writes answers: 200 texts, problem details (RFC 9457), fixed answers, CORS headers. Writes each
-// response in one cork, which results in one system call. Counts nothing.
+// Writes answers: texts with status 200, problem details (RFC 9457), fixed answers and CORS
+// headers. Each response is written in one cork, so that it takes one system call.
 
 import { STATUS_CODES } from "node:http";
 import {
@@ -16,12 +16,14 @@ import type { HttpResponse } from "./uws.ts";
 export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/** Range of the random part of Retry-After in seconds. It spreads retries of rejected clients. */
+/**
+ * The maximum random part of Retry-After, in seconds. It distributes the retries of rejected
+ * clients over time.
+ */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * Codes whose Retry-After is 1 to 1.5 times the time for which the stream has stored nothing
- * (`AwayMs`). SDKs on phones drop all their events at the fourth failure. With a constant
- * Retry-After, any outage of four retries would lose these events.
+ * For these codes, Retry-After grows with the duration of the outage. This matters because SDKs on
+ * phones drop all their events after the fourth failure.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
@@ -29,7 +31,6 @@ const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "store_full",
   "overloaded",
 ]);
-/** Maximum seconds over which the retries after a long outage are spread. */
 const AWAY_SPREAD_MAX = 21;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
@@ -58,33 +59,29 @@ function statusLineOf(status: number): string {
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-/** How an answer was written. With `to be closed`, the caller must later close the connection. */
+/** If the result is `to be closed`, the caller must close the connection later. */
 export type Written = "done" | "to be closed";
 
-/** The known parts of a request's destination. If the lane is known, the project is known too. */
 interface StoreNeeds {
   readonly lane: Lane | undefined;
   readonly projectId: string;
 }
 
 /**
- * Returns how long the stream has stored nothing, in milliseconds. If the lane is undefined,
- * returns how long no stream has stored anything.
+ * Returns the number of milliseconds for which the stream of the project and lane has stored
+ * nothing. Without a lane, it considers all streams.
  */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
-  /** The Origin header; "" if absent. CORS headers repeat its value. */
   readonly origin: string;
   readonly close: boolean;
   readonly headOnly: boolean;
-  /** Whether problems have the form of the newer protocol. */
   readonly isV1: boolean;
 }
 
 interface Preflight {
   readonly origin: string;
-  /** The headers that the browser intends to send. */
   readonly requestedHeaders: string;
   readonly allow: string;
 }
@@ -94,7 +91,7 @@ const noOptions: ReplyOptions = {
   ...{ lane: undefined, projectId: "" },
 };
 
-/** Writes the answers of the whole server, so that usual answers need no closures. */
+/** Each kind of answer has its own method, so that usual answers need no closures. */
 export class ReplyWriter {
   readonly #random: () => number;
   readonly #awayMs: AwayMs;
@@ -103,13 +100,12 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /** The last problem, cached with its text, because most rejections of a flood are equal. */
+  /** The last problem and its text are cached, because most rejections of a flood are equal. */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = noOptions;
   readonly #write = (): void => this.#writeCorked();
 
-  /** `random` returns a number from 0 to below 1. */
   constructor({ random, awayMs }: { random: () => number; awayMs: AwayMs }) {
     this.#random = random;
     this.#awayMs = awayMs;
@@ -130,12 +126,10 @@ export class ReplyWriter {
     });
   }
 
-  /** Answers 204 to a beacon, which a page sends as it closes. */
   nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
       if (origin !== "") writeCorsHeaders(response, origin);
-      // A 204 has no Content-Length (RFC 9110, 8.6).
       if (close) endHead(response);
       else response.endWithoutBody();
     });
@@ -155,13 +149,15 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** Answers a preflight and ends the connection, because the head does not declare its end. */
+  /**
+   * Answers a preflight and closes the connection, because the head of a preflight does not state
+   * where the request ends.
+   */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Allows GET and POST, even if the path accepts only one of them. Then the browser sends the
-      // request, and the page can read the 405, which names the right methods.
+      // GET and POST are both allowed, so that a page can read the 405 with the right method.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -199,7 +195,7 @@ export class ReplyWriter {
     }
     if (origin !== "") writeCorsHeaders(response, origin);
     if (headOnly) {
-      // `endWithoutBody(length)` would make uWS wait for a body.
+      // With `endWithoutBody(length)`, uWS would wait for a body.
       response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body)));
       if (close) endHead(response);
       else response.endWithoutBody();
@@ -241,7 +237,6 @@ export class ReplyWriter {
     return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
   }
 
-  /** Returns a random second among `spread` consecutive seconds. The first is not before `ms`. */
   #spread(ms: number, spread: number): string {
     const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
     const first = Math.min(
@@ -253,10 +248,9 @@ export class ReplyWriter {
 }
 
 /**
- * Ends an answer without a body, and then the connection. uWS would write a length of 0, which is
- * wrong for a 204, a 304 and a HEAD. So the last header contains the line break that ends the head.
- * For uWS, the answer has not ended. A further request makes uWS close the connection. Without a
- * further request, the caller must close it.
+ * Ends an answer without a body. The caller must close the connection later. uWS would add a
+ * Content-Length of 0, which is wrong for a 204, a 304 and a HEAD. To prevent this, the last header
+ * contains the line break that ends the head.
  */
 function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
@@ -270,7 +264,6 @@ function writeCorsHeaders(response: HttpResponse, origin: string): void {
     .writeHeader("Vary", "Origin, Access-Control-Request-Headers");
 }
 
-// Texts end in a line feed, for terminals.
 const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}\n';
 
 function storedText(report: IntakeReport): string {
@@ -306,7 +299,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** Returns the detail for the sender only, because `excerpt` quotes the sender's data. */
+/** `excerpt` quotes data of the sender, so the detail must be sent only to the sender. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }
@@ -315,7 +308,6 @@ function problemText(problem: Problem): string {
   const { code, errors, errorsTotal } = problem;
   const { status, title } = errorTable[code];
   const text = JSON.stringify({
-    // A relative reference, which leads to this gateway (RFC 9457, 3.1.1).
     type: `${errorsPath}#${code}`,
     title,
     status,
@@ -331,7 +323,6 @@ export interface FixedAnswer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
-  /** Who holds the body in memory; absent if the process always holds it. */
   readonly isHeldBy?: "its request" | "its readers";
 }
 
@@ -351,9 +342,8 @@ interface FixedAnswerOptions {
 export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
 
 /**
- * Writes an answer that does not depend on the store. A long answer is sent as its client reads it,
- * and then ends the connection. For a long answer, returns a function to call when the client
- * disconnects.
+ * Writes a fixed answer. If the answer is long, returns a function that the caller must call if the
+ * client disconnects.
  */
 export function writeFixed(
   response: HttpResponse,
@@ -388,7 +378,6 @@ function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, ori
   response.writeStatus(statusLineOf(status));
   for (const [name, value] of headers) response.writeHeader(name, value);
   if (origin !== "") writeCorsHeaders(response, origin);
-  // Without this header, a cache could give this answer, without CORS headers, to a page of another
-  // origin.
+  // Without `Vary`, a cache could give this answer to another page, which needs CORS headers.
   else response.writeHeader("Vary", "Origin");
 }

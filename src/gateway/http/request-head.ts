@@ -1,4 +1,4 @@
-// Reads the query, the framing and the v1 headers of a request's head.
+// Reads the query, the framing and the v1 headers of a request.
 
 import { Ascii, percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -10,19 +10,17 @@ interface QueryTarget {
   readonly body: { compression: Compression | undefined; queryData: string };
   querySentAtMs: number;
   answersNothing: boolean;
+  isReplay: boolean;
 }
 
-/** Minimum `sent_at`: 2020-01-01 in milliseconds. A smaller number is probably in seconds. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
-/** The largest time of a Date, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** Length of the longest known name, percent-encoded. */
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
 /**
- * Stores the parameters of browser SDKs in the target. The first usable value counts. Unknown
- * parameters are not decoded, because a query may have 16 kB.
+ * If a parameter occurs several times, the first usable value counts. Unknown parameters are not
+ * decoded, because a query may have 16 kB.
  */
 export function readQuery(query: string, target: QueryTarget): void {
   let start = 0;
@@ -38,7 +36,6 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/** Stores a parameter. `encoded` is the value as sent. `data` stays encoded for the unpacking. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "data":
@@ -55,10 +52,12 @@ function note(target: QueryTarget, name: string, encoded: string): void {
     case "beacon":
       if (percentDecoded(encoded) === "1") target.answersNothing = true;
       break;
+    case "replay":
+      if (encoded === "1") target.isReplay = true;
+      break;
   }
 }
 
-/** Returns the timestamp; `before` for an empty or too small value, infinity for an invalid one. */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
@@ -67,35 +66,32 @@ function sentAtMsOf(value: string, before: number): number {
 }
 
 /**
- * Whether all parsers agree where a request ends. If not, the connection must end with the answer.
- * The following bytes would be a request for this server, but part of the body for a proxy. uWS is
- * looser than RFC 9112: it uses the first of several lengths, treats any transfer coding as
- * chunked, and ignores lines after a line without a name.
+ * The framing is `certain` if all parsers agree where a request ends. If not, the connection must
+ * be closed after the answer, because a proxy may treat the following bytes as part of the body.
+ * uWS is less strict than RFC 9112. It treats any transfer coding as chunked, and ignores all lines
+ * after a header line without a name.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * Checks the framing headers. `bytesDeclared` is the first Content-Length; -1 if absent. With
- * `everyLine`, reads all header lines even if there is a length, because a proxy may have read the
- * head. uWS has already rejected a length that is not a number, and a length beside a transfer
- * coding.
+ * `bytesDeclared` is the first Content-Length, or -1 if there is none. `everyLine` is true if a
+ * proxy may have read the head.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // Without a declared length, the bytes after the head may be a body whose length only a proxy has
-  // seen.
+  // If no length is declared, the next bytes may be a body whose length only a proxy has seen.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
   const error = framingError(request);
   if (error !== undefined) return { code: "invalid_framing", detail: error };
-  // uWS parses chunks loosely, and ignores a length after a header line without a name.
+  // uWS is less strict with chunks than RFC 9112, and ignores lines after one without a name.
   return hasBody ? "certain" : "uncertain";
 }
 
-/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection, if any. */
+/** Returns the error if RFC 9112 (3.2, 6.1, 6.3) requires the server to reject the request. */
 function framingError(request: HttpRequest): string | undefined {
   let [lengths, codings, hosts] = [0, 0, 0];
   let [length, coding] = ["", ""];
@@ -119,7 +115,6 @@ function framingError(request: HttpRequest): string | undefined {
   return hosts > 1 ? "Host was sent more than once" : undefined;
 }
 
-/** The prefix of a key. Its case is irrelevant (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -127,7 +122,7 @@ export function readV1Head(
   answerResults: V1Request["answerResults"],
 ): V1Request {
   const authorization = request.getHeader("authorization");
-  // An Authorization header with another scheme is meant for a proxy.
+  // If the Authorization header has another scheme, it is meant for a proxy.
   const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
   return {
     apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
@@ -139,7 +134,6 @@ export function readV1Head(
   };
 }
 
-/** Returns whether a v1 body may have this Content-Encoding. It must be a single coding of HTTP. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

@@ -1,5 +1,5 @@
-// Finds the handler of a path: the intake for events, an answer for an SDK request, the upstream,
-// or an error for an unknown path.
+// Finds the handler for a path. Events go to the intake, an SDK request gets an answer, some paths
+// go to the upstream, and an unknown path gets an error.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import {
@@ -22,16 +22,12 @@ import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
 import { createSdkRouter, type SdkRouter } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** How a request is handled, as far as its path and method decide this. */
 export interface Routed {
   readonly label: RouteLabel;
-  /** The path for display, shortened and without possible keys. */
   readonly path: string;
-  /** The answer to a body that is not processed. The gateway sends it once the body has arrived. */
+  /** The answer to a request whose body is discarded. It is sent when the body has arrived. */
   readonly verdict?: Problem | FixedAnswer;
-  /** The form of a body that must be converted to events. */
   readonly conversion?: ConversionKind | undefined;
-  /** Whether the query contains the events, instead of a body. */
   readonly isGet?: boolean;
   readonly headOnly?: boolean;
 }
@@ -40,12 +36,10 @@ export interface Passed extends Routed {
   readonly label: PassedKind;
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** This server's answer if the upstream fails; undefined if the answer would be a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
 export interface RoutedPreflight extends Routed {
-  /** The methods of the path, as in the header `Allow`. */
   readonly allow: string;
 }
 
@@ -59,14 +53,11 @@ interface RouterOptions {
     | undefined;
 }
 
-/** The requests with events in their body, by path. */
 const eventRequests: ReadonlyMap<string, Routed> = new Map(
   endpoints.map(([path, label]) => [path, { label, path, conversion: conversionAt(path) }]),
 );
 const eventPaths = [...eventRequests.keys()];
-/** The path to which OpenTelemetry's exporters send by default. */
 const tracePath = /^\/v1\/traces\/?$/;
-/** Paths of the admin port. Probes sometimes request them on this port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -75,8 +66,8 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/health",
 ]);
 /**
- * Matches paths that this server answers if the upstream fails. Without its script, a page sends
- * nothing. SDKs would use the body of an error as the remote configuration.
+ * At these paths, the gateway sends its own answer if the upstream fails, because a page without
+ * its script would send no events.
  */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";
@@ -102,7 +93,6 @@ export class Router {
     app.any("/*", (response, request) => this.#elsewhere(response, request));
   }
 
-  /** Handles a path without a route in the app. The path may have additional leading slashes. */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
     const posted = eventRequests.get(url);
@@ -129,7 +119,6 @@ export class Router {
     }
   }
 
-  /** Forwards the request if the upstream answers its path. Returns whether it was forwarded. */
   #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
     const { pass, preflight } = this.#options;
     const label = pass === undefined ? undefined : passedKindOf(url);
@@ -153,10 +142,8 @@ export class Router {
   #takeAt(response: HttpResponse, request: HttpRequest, posted: Routed): void {
     const { begin, preflight } = this.#options;
     const { label, path, conversion } = posted;
-    // Requests of the newer protocol and converted bodies cannot be sent in a query.
     const isPostAlone = label === "v1" || conversion !== undefined;
     const allow = methodsAt(isPostAlone);
-    // Methods are case-sensitive (RFC 9110, 9.1), and filters in proxies rely on this.
     const method = request.getCaseSensitiveMethod();
     if (method === "OPTIONS") preflight(response, request, { label, path, allow });
     else if (method === "POST") begin(response, request, posted);

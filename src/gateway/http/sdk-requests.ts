@@ -1,5 +1,6 @@
 // Answers requests of SDKs and browsers at paths that accept no events: flags, configuration,
-// scripts, recordings, logs. Stores nothing, does not wait for the store, and reads no bodies.
+// scripts, recordings and logs. It stores nothing, reads no bodies, and does not depend on the
+// store.
 
 import { percentDecoded } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -12,14 +13,11 @@ import type { HttpRequest } from "./uws.ts";
 
 interface SdkRoute {
   readonly label: SdkRouteLabel;
-  /** The path for display, without a key. */
   readonly path: string;
-  /** The methods of the path, as in the header `Allow`. */
   readonly allow: string;
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
-/** Returns the route of a path without its query; undefined for an unknown path. */
 export type SdkRouter = (path: string) => SdkRoute | undefined;
 
 interface Entry {
@@ -30,12 +28,10 @@ interface Entry {
 
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
-/** An empty list in the form of PostHog's API. */
 const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
 
 const noDefinitions = '{"flags":[],"group_type_mapping":{},"cohorts":{}}';
 
-/** The answers by path, without a final slash. */
 const entries: Readonly<Record<string, Entry>> = {
   "/flags": flags(false),
   "/decide": flags(true),
@@ -59,7 +55,6 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** The paths of `entries`, and paths with a placeholder for a variable part. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags",
@@ -74,11 +69,10 @@ export const sdkPaths: readonly string[] = [
 const noPayload = feature("null");
 const noFlags = feature(emptyPage);
 
-/** Matches paths with a key, whose characters may be percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 const isKey = /^[!-~]{1,200}$/;
-/** Matches the path of a flag's encrypted payload. SDKs read the body of every answer. */
+/** SDKs read the body of every answer to this path, even of an error. */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
@@ -120,7 +114,6 @@ export function createSdkRouter({ files, nearPaths, wallMs }: SdkRouterOptions):
         ifNoneMatch: request.getHeader("if-none-match"),
         acceptEncoding: request.getHeader("accept-encoding"),
       });
-      // An unknown script is answered 404 for every method.
       return answer === undefined ? noScript(path, name) : ifTaken(request, read, () => answer);
     };
     return { label: "static", path, allow: allowOf(read), answerTo };
@@ -156,13 +149,11 @@ function keyIn(segment: string): string | undefined {
   return isKey.test(key) ? key : undefined;
 }
 
-/** Returns an entry that answers with an empty list or null, as the feature's SDK expects. */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Returns an entry that confirms a body and discards it. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };

@@ -1,5 +1,5 @@
-// The public port. Begins each request, rejects it if its head is enough for a rejection, listens
-// and drains.
+// The public port. It begins each request, and rejects it immediately if its head is invalid. It
+// also listens and drains.
 
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -49,36 +49,32 @@ interface HttpServerOptions {
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Inflates small bodies. If undefined, node:zlib inflates all bodies, which takes longer. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
-  /** Returns the CPU time of this thread. Default: `clock.monotonicMs`. */
   readonly workMs?: (() => number) | undefined;
-  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** Returns the error if a request of this declared length is rejected before its body is read. */
+  /**
+   * Returns the error for a request, or undefined to accept it. Called with the declared length,
+   * before the body is read.
+   */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  /** Returns how long the store has been unavailable. Default: always 0. */
   readonly awayMs?: AwayMs;
-  /** The connection addon. If undefined, the address is read with every request. */
   readonly connection?: ConnectionAddon | undefined;
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
   readonly certificate?: CertificateFiles | undefined;
-  /** Undefined if no traces are exported. */
   readonly tracing?: Tracing | undefined;
 }
 
 /**
- * Time without a new request after which a drain continues. A client may send its next request on
- * the same connection right after an answer. It should get an answer instead of a reset.
+ * A drain waits until no new request has arrived for this time. So a client that sends its next
+ * request immediately after an answer does not get a connection reset.
  */
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/** Maximum length of a body sent without `Expect`. curl sends `Expect` from 1 KiB on. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
@@ -96,7 +92,6 @@ export class HttpServer {
   readonly #reader: BodyReader;
   readonly #clients: AddressSource;
   readonly #listener: Listener;
-  /** Number of requests begun since the start. */
   #begun = 0;
 
   constructor(options: HttpServerOptions) {
@@ -141,26 +136,23 @@ export class HttpServer {
     );
   }
 
-  /** Returns the number of requests that are begun and not yet answered. */
   inflight(): number {
     return this.#shared.inflight;
   }
 
-  /** Listens, and returns the port. Port 0 means any free port. Rejects with the reason. */
   listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
     return this.#listener.listen(host, port, sharing);
   }
 
-  /** Uses the pair in the files for new connections. Throws if the files contain no valid pair. */
   renewCertificate(): void {
     this.#listener.renewCertificate();
     this.#measureHandshakes();
   }
 
   /**
-   * Stops listening, and answers event requests on open connections with 503 `draining`. Waits
-   * until no new request has arrived for `lingerMs`, then until no request is in flight. The total
-   * wait is at most `timeoutMs`. Returns the number of requests still in flight.
+   * Answers further event requests on open connections with 503 `draining`. Waits until no requests
+   * arrive and none is in flight, but at most `timeoutMs`. Returns the number of requests that are
+   * still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -203,7 +195,6 @@ export class HttpServer {
     }
   }
 
-  /** Drops all connections, and stops the work for them. */
   close(): void {
     this.#listener.close();
     this.#reader.close();
@@ -264,8 +255,8 @@ export class HttpServer {
   }
 
   /**
-   * Sends 100 (Continue) for spellings of `100-continue` that uWS does not recognize. Ignores
-   * unknown expectations (RFC 9110, section 10.1.1).
+   * Sends a 100 for spellings of `100-continue` that uWS does not recognize. Unknown expectations
+   * are ignored (RFC 9110, section 10.1.1).
    */
   #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
     const { connection, certificate } = this.#options;
@@ -293,8 +284,7 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Whether a larger body fits is decided as it arrives, because other requests may have ended by
-    // then.
+    // A large body is checked while it arrives, because other requests may end before then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);
@@ -307,7 +297,7 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // Without this call, the next request would count as the first request of the connection.
+    // Without this call, the connection's next request would count as its first one.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -316,7 +306,6 @@ export class HttpServer {
     response.onAborted(() => {
       isGone = true;
     });
-    // Deferred, like all answers to requests with an uncertain end.
     setImmediate(() => {
       const { metrics, reply } = this.#shared;
       if (!isGone)
@@ -326,10 +315,7 @@ export class HttpServer {
   }
 }
 
-/**
- * Waits until all data that has arrived is read. If a process got no CPU time, its timers are due
- * before it polls its sockets. Waits for two iterations, because the first may already have polled.
- */
+/** Waits for two iterations, because the current one may already have polled the sockets. */
 async function hasReadAll(): Promise<void> {
   await turn();
   await turn();
@@ -374,7 +360,6 @@ function beginV1(exchange: HttpExchange, request: HttpRequest): void {
   exchange.body.layers |= Layer.Form | Layer.Base64;
 }
 
-/** Returns the problem that follows from path, method and query alone. */
 function problemOfRoute(
   { queryData }: { readonly queryData: string },
   { verdict, isGet = false }: Routed,
@@ -383,7 +368,6 @@ function problemOfRoute(
   return verdict !== undefined && "code" in verdict ? verdict : undefined;
 }
 
-/** Returns the Content-Length; -1 if absent or not a number. */
 function bytesDeclaredIn(contentLength: string): number {
   const bytes = contentLength === "" ? -1 : Number(contentLength);
   return Number.isSafeInteger(bytes) ? bytes : -1;

@@ -1,12 +1,15 @@
-// The only importer of uWebSockets.js. To use another build of the library, change only this file
-// and package.json. Also declares functions that the library's declarations omit.
+// The only file that imports uWebSockets.js. It also declares functions that are missing from the
+// library's type declarations.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "uWebSockets.js";
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
-/** uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without this option, the port is shared (SO_REUSEPORT). */
+/**
+ * uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without this option, other processes can open the same port
+ * (SO_REUSEPORT).
+ */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
 
@@ -22,18 +25,19 @@ interface ListenWithHostAndOptions {
 interface ListenOptions {
   readonly host: string;
   readonly port: number;
-  /** Whether other processes of the user may share the port. Invalid for port 0. */
+  /**
+   * This flag is true if other processes of the same user may open the same port. It must be false
+   * for port 0.
+   */
   readonly isShared: boolean;
 }
 
-/** Listens on a port. Returns undefined if the port cannot be opened. */
 export function listenOn(
   app: TemplatedApp,
   { host, port, isShared }: ListenOptions,
 ): us_listen_socket | undefined {
   const options = isShared ? SHARED_PORT : EXCLUSIVE_PORT;
   let listening: us_listen_socket | undefined;
-  // `listen` calls the callback before it returns.
   (app as unknown as ListenWithHostAndOptions).listen(host, port, options, (socket) => {
     if (socket !== false) listening = socket;
   });
@@ -46,12 +50,11 @@ interface ParentApp {
   removeChildAppDescriptor(descriptor: unknown): void;
 }
 
-/** Makes `acceptor` pass each accepted connection to the next of its apps, in rotation. */
+/** Makes `acceptor` pass connections to its apps in rotation, and adds `app` to these apps. */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Stops passing new connections to `app`. The app keeps its existing connections. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

@@ -1,10 +1,13 @@
 const smallRequestBytesMax = 262_144;
-/** Share by which small requests may exceed the budget, so that large ones cannot block them. */
+/**
+ * Small requests may exceed the budget by this share, so that they still fit when large requests
+ * fill the budget.
+ */
 const smallRoomShare = 1 / 8;
 
 /**
- * The budget of bytes in flight: bodies in memory and unacknowledged lines. If the budget is used
- * up, the gateway rejects requests immediately. There is no queue.
+ * The budget of bytes in flight. It includes the bodies in memory and the unacknowledged lines.
+ * Requests do not wait for the budget: if a request does not fit, it is rejected.
  */
 export class Admission {
   bytes = 0;
@@ -20,19 +23,20 @@ export class Admission {
     return requestBytes > smallRequestBytesMax;
   }
 
-  /** Takes bytes if the budget has them. `requestBytes` is the total of the request. */
   tryTake(bytes: number, requestBytes: number): boolean {
     if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;
     return true;
   }
 
-  /** Returns how many bytes must be released before `tryTake` succeeds. 0 or less means now. */
+  /**
+   * Returns the number of bytes that must be released before `tryTake` can succeed. If the result
+   * is 0 or less, it can succeed now.
+   */
   lacking(bytes: number, requestBytes: number): number {
     return this.bytes + bytes - (this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax);
   }
 
-  /** Takes bytes unconditionally, such as the lines of an admitted body. */
   take(bytes: number): void {
     this.bytes += bytes;
   }

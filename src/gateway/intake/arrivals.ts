@@ -1,11 +1,14 @@
-// Keeps historical bodies in the order of their arrival, even if their lines are copied into frames
-// later. A body's project and lane may be known only after its scan.
+// Ensures that historical events are written in the order in which their bodies arrived. The
+// project and lane of a body may be known only after its scan.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
-/** How long a body of unknown project blocks later history. Its scan takes about this long. */
+/**
+ * While the project of a body is unknown, the body delays later historical bodies for at most this
+ * time. A scan takes about as long.
+ */
 const unknownMsMax = 50;
 
 export interface Arrival {
@@ -21,12 +24,11 @@ interface Entry extends Arrival {
   readonly number: number;
   readonly arrivedMs: number;
   readonly wasHidden: boolean;
-  /** Fulfilled when the project and lane become known, or the body is removed. */
+  /** Fulfilled when the project and lane become known, or when the body is removed. */
   changed: PromiseWithResolvers<void>;
 }
 
 export class Arrivals {
-  /** The bodies that are or may be historical, by project id ("" if unknown), oldest first. */
   readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;
   #lastNumber = 0;
@@ -35,7 +37,6 @@ export class Arrivals {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Adds a body under its known or likely project and lane. `update` corrects them later. */
   arrive(
     { projectId, lane }: BodyHint,
     { bytes, deadlineMs }: Pick<Arrival, "bytes" | "deadlineMs">,
@@ -64,21 +65,19 @@ export class Arrivals {
     entry.changed = Promise.withResolvers();
   }
 
-  /** Removes a body. Called when all its lines are in frames, or when no more lines follow. */
+  /** Call this when no more lines of the body will be written. */
   leave(arrival: Arrival): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);
     entry.changed.resolve();
   }
 
-  /** Returns whether new history of the project must wait for an earlier body. */
   mustWait(projectId: string): boolean {
     return (
       this.#histories.has(projectId) || this.#lastUnknownBefore(this.#lastNumber + 1) !== undefined
     );
   }
 
-  /** Returns a promise for the body's turn; undefined if the body need not wait. */
   turnOf(arrival: Arrival): Promise<void> | undefined {
     const entry = arrival as Entry;
     return this.#entryBefore(entry) === undefined ? undefined : this.#wait(entry);
@@ -101,7 +100,6 @@ export class Arrivals {
     if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
-  /** Returns the last earlier body to wait for. That body itself waits for the bodies before it. */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??
@@ -111,7 +109,6 @@ export class Arrivals {
 
   #lastUnknownBefore(number: number): Entry | undefined {
     const unknown = this.#lastBefore("", number);
-    // If the last unknown body no longer blocks, earlier unknown bodies do not block either.
     return unknown === undefined || this.#unknownMsLeft(unknown) <= 0 ? undefined : unknown;
   }
 

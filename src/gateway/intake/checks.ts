@@ -1,5 +1,5 @@
-// The checks that can reject a whole request before any of its lines is in a frame. `admit`
-// consumes quota, so it must be called once per request.
+// The checks that can reject a whole request. They run before any of its lines is written to a
+// frame. `admit` consumes quota, so it must be called only once per request.
 
 import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -40,13 +40,12 @@ export class Checks {
     this.#options = options;
   }
 
-  /** Checks whether the store accepts a body of `bytes` now. Called before the body is scanned. */
   ofStore(bytes: number): Problem | undefined {
     const code = this.#options.publisher.refusal(bytes);
     return code === undefined ? undefined : { code, detail: errorTable[code].title };
   }
 
-  /** Rejects a large body if its project is far over its quota, before the body takes a scanner. */
+  /** Rejects a large body of a project far over its quota, which saves the scan of the body. */
   beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
     const { projectId, meter } = hint;
     if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
@@ -71,7 +70,7 @@ export class Checks {
   }
 
   admitNow(work: Work): Problem | undefined {
-    // Without a hint, the body has just arrived in one piece, so its deadline has not passed.
+    // A request without a hint has just arrived in one piece, so its deadline has not passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
@@ -79,7 +78,7 @@ export class Checks {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
 
-  /** Rejects a body after its deadline, because the client's retry would store the events again. */
+  /** If events were stored after the deadline, the client's retry would store them again. */
   ofDeadline({ deadlineMs }: Exchange): Problem | undefined {
     return this.#options.monotonicMs() >= deadlineMs ? tooLate : undefined;
   }
@@ -117,14 +116,11 @@ export class RefusalHints {
     this.#clientWarnings = clientWarnings;
   }
 
-  /** Sets the exchange's SDK name, unless a warning about the request would be discarded. */
   noteLibrary({ exchange, body, table }: Work): void {
     if (this.#clientWarnings?.hasRoom) exchange.library = libraryOf(body, table);
   }
 
-  /** Adds a hint about a name that looks like a typo of the missing key or batch. */
   withHint(problem: Problem, work: Work): Problem {
-    // If the root is neither an object nor an array, the table has no further information.
     const root = work.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     this.noteLibrary(work);
@@ -142,7 +138,6 @@ const names: ReadonlyMap<string, string> = new Map([
   ["js", "posthog-js-lite"],
 ]);
 
-/** Returns the SDK's name and version from the first event; "" if the event does not state them. */
 function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;

@@ -1,4 +1,4 @@
-// Reads a request's project and lane from the header of the scan table. Does not read items.
+// Reads the project and lane of a request from the header of the scan table, but no items.
 
 import type { Buffer } from "node:buffer";
 import { firstProject, type Problem } from "../../platform/base/errors.ts";
@@ -8,9 +8,8 @@ import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
 import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
-/** Maximum bytes read of a body without events, to report what kind of body it is. */
 const rootBytesRead = 64;
-/** Replaces a text that is too long to be a key. No key has this character. */
+/** This replaces a text that is too long to be a key. No key contains this character. */
 const unmatchedKey = "\0";
 
 export interface Envelope {
@@ -18,10 +17,7 @@ export interface Envelope {
   readonly lane: Lane;
 }
 
-/**
- * Returns the problem of a failed scan. `markBytes` is the length of the byte order mark that the
- * client sent before the body.
- */
+/** `markBytes` is the length of the byte order mark at the start of the body. */
 export function scanProblem(
   status: ScanStatus,
   { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },
@@ -44,7 +40,6 @@ function notUtf8(body: Buffer, offset: number): string {
   return `The body is not valid UTF-8: first malformed byte at offset ${offset}${kind === undefined ? "" : `: ${kind}`}`;
 }
 
-/** Reads the envelope. Checks the key before the type of `batch`. */
 export function readEnvelope(
   body: Buffer,
   table: Uint32Array,
@@ -54,7 +49,6 @@ export function readEnvelope(
   if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
     return invalidPayload(noEvents(body, rootType));
   }
-  // An array without events cannot have a key, so the missing key is not the mistake.
   if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
     return invalidPayload("The array contains no event");
   }
@@ -130,7 +124,6 @@ function noProject(key: string, projects: ProjectLookup): Problem {
   return { code: "unknown_api_key", detail: `${detail}. This gateway has no project yet: ${next}` };
 }
 
-/** Returns the key without surrounding white space; "" if it is absent or not a string. */
 function keyText(body: Buffer, table: Uint32Array): string {
   const type = table[Header.KeyType]!;
   if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";
@@ -138,7 +131,7 @@ function keyText(body: Buffer, table: Uint32Array): string {
   if (end - start > keyTokenBytesMax) return unmatchedKey;
   if (type === TokenType.EscapedString)
     return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
-  // Latin-1 is fast to decode. Keys are ASCII, so other text matches no key.
+  // Decodes Latin-1, because this is fast. Keys are ASCII, so other text matches no key.
   return body.toString("latin1", start + 1, end - 1).trim();
 }
 

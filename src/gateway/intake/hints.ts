@@ -1,5 +1,5 @@
-// Explains why an item is not stored, or why a key is missing or unknown. Shows a member's name
-// only if it resembles the missing name. Never shows a value or a whole key.
+// Explains why an item was not stored, or why a key is missing or unknown. It shows the name of a
+// member only if the name resembles the missing one. It never shows a value or a whole key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -14,12 +14,10 @@ import { warningBit } from "../../records/verdict.ts";
 type ValueKind = "string" | "array" | "object" | "any";
 
 interface Meant {
-  /** Other names for the member, as normalised by `plain`. */
   readonly also: readonly string[];
   readonly value: ValueKind;
 }
 
-/** The members that may be missing, with common alternative names and the type of their value. */
 const meant = {
   event: { also: ["name", "eventname", "eventtype", "action"], value: "string" },
   distinct_id: { also: ["userid", "user", "anonymousid", "uid", "id"], value: "any" },
@@ -36,9 +34,11 @@ const meant = {
 } as const satisfies Record<string, Meant>;
 export type MeantName = keyof typeof meant;
 
-/** Maximum bytes read and pairs of letters compared per event loop iteration. They take 0.5 ms. */
+/**
+ * The limit of work per event loop iteration, in bytes read and pairs of letters compared. This
+ * work takes 0.5 ms.
+ */
 const stepsATurnMax = 16_384;
-/** Maximum `#distance` of a similar name: two wrong letters. */
 const distanceMax = 3;
 
 const openOf: Record<ValueKind, (byte: number) => boolean> = {
@@ -51,7 +51,6 @@ const openOf: Record<ValueKind, (byte: number) => boolean> = {
 export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
-  /** Returns a member that looks like a typo of any of the names. Earlier names have precedence. */
   find(
     span: ObjectSpan,
     ...names: readonly MeantName[]
@@ -66,7 +65,6 @@ export class Typos {
     return undefined;
   }
 
-  /** Returns the text to append to a detail; "" if no member looks like a typo. */
   hint(span: ObjectSpan, ...names: readonly MeantName[]): string {
     const typo = this.find(span, ...names);
     return typo === undefined ? "" : `you sent "${typo.sent}": write "${typo.meant}"`;
@@ -83,8 +81,8 @@ export class Typos {
   }
 
   /**
-   * Returns 0 for the same name, 1 for one wrong letter, 2 for an alternative name (`also`), 3 for
-   * two wrong letters, and infinity for any other name.
+   * Returns 0 if both names are equal, 1 for one wrong letter, 2 for an alternative name (`also`),
+   * and 3 for two wrong letters. Returns Infinity for any other name.
    */
   #distance(sent: string, wanted: string, also: readonly string[]): number {
     if (sent === wanted) return 0;
@@ -116,7 +114,6 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/** Why an item is not stored. `hint` names a sent member that looks like a typo, or is "". */
 export interface Explanation {
   readonly detail: string;
   readonly hint: string;
@@ -128,7 +125,6 @@ export function textOf({ detail, hint }: Explanation): string {
 
 export const unnamed: Explanation = { detail: "", hint: "" };
 
-/** Returns why an item is not stored. `isBatch` means that the item is in a batch or an array. */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
@@ -220,7 +216,6 @@ function propertiesSpan({ body, table, row }: ItemView): ObjectSpan {
 }
 
 const charsShown = 8;
-/** Minimum length of a long key. Only half of a shorter key is shown. */
 const shortChars = 12;
 
 const keyMistakes: readonly (readonly [RegExp, string])[] = [
@@ -244,7 +239,6 @@ export function unknownKeyDetail(key: string): string {
   return `No project has the API key ${which}${mistake === undefined ? "" : `: ${mistake[1]}`}`;
 }
 
-/** Number of an array's items that are searched for a typo. Most items have the same names. */
 const itemsLookedAt = 4;
 
 export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
@@ -255,7 +249,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
   return "";
 }
 
-/** Returns a hint that v1 ignores the key in the body; "" if the body has no key. */
+/** Explains that v1 ignores a key in the body. Returns "" if the body contains no key. */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)
@@ -267,7 +261,6 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): s
   return "";
 }
 
-/** Returns the objects that may contain a key. The events of a batch are not among them. */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
   const item = (row: number): ObjectSpan =>

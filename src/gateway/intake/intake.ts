@@ -1,6 +1,6 @@
-// Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A small body is processed in one event loop iteration. A large body takes the same steps
-// in many iterations, so that other requests do not wait for it.
+// Processes one request from its whole body to its answer: scan, key, rules, lines, frames,
+// PubAcks. The work on a large body is divided among many event loop iterations, so that other
+// requests need not wait for it.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -20,6 +20,7 @@ import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { createPeek } from "./peek.ts";
 import { plainProtocol } from "./plain-protocol.ts";
+import { noQuarantine, type QuarantineTaker } from "./quarantine-port.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, type RequestCaps } from "./request-caps.ts";
 import { bodyIdOf } from "./request-frames.ts";
@@ -39,7 +40,6 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** Returns a scanner. `rows` is the size of its table. The default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -48,16 +48,18 @@ export interface IntakeOptions {
   readonly caps?: RequestCaps;
   readonly shares?: ProjectShares;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Called when a bug throws while an event is processed, once for each kind of bug. */
+  /** Takes the items that are not stored. Default: they are only counted. */
+  readonly quarantine?: QuarantineTaker;
   readonly onBug?: (bug: unknown) => void;
   readonly monotonicMs: () => number;
-  /** Returns the CPU milliseconds of this thread. Default: `monotonicMs`. */
   readonly workMs?: () => number;
-  /** Returns a promise that is fulfilled in a later event loop iteration. */
   readonly nextTurn: () => Promise<void>;
 }
 
-/** Maximum number of frames of a body in flight, so that the body is not in memory twice. */
+/**
+ * Maximum number of frames of one body in flight. It is limited because frames contain a copy of
+ * the body's data.
+ */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -83,10 +85,11 @@ class RequestTaker {
   constructor(options: IntakeOptions) {
     const { createScanner, projects, publisher, records, metrics, shares } = options;
     const { clientWarnings, monotonicMs, nextTurn, caps = noCaps, onBug = () => {} } = options;
+    const { quarantine = noQuarantine } = options;
     const typos = new Typos();
     this.#publisher = publisher;
     this.#metrics = metrics;
-    this.#parts = { publisher, records, metrics, shares, clientWarnings };
+    this.#parts = { publisher, records, metrics, shares, clientWarnings, quarantine };
     this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
     this.#items = new ItemTaker({
@@ -103,8 +106,8 @@ class RequestTaker {
   }
 
   /**
-   * Processes a small body with few events immediately. Processes any other body immediately only
-   * if the event loop iteration has time left.
+   * A small body is processed immediately. If the current iteration has no time left, any other
+   * body is processed in a later one.
    */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
@@ -117,7 +120,6 @@ class RequestTaker {
     return rest;
   }
 
-  /** Processes the body, or defers it because of much work, a repair or earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -188,7 +190,6 @@ class RequestTaker {
     }
   }
 
-  /** Processes the body once it has a scanner. A historical body also waits for earlier bodies. */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
@@ -213,10 +214,6 @@ class RequestTaker {
     }
   }
 
-  /**
-   * Scans a body, repairs it if possible, and opens it. If the repaired body is not valid either,
-   * returns the problem of the first scan.
-   */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
@@ -231,7 +228,6 @@ class RequestTaker {
     return this.#checks.open(work, statusThen);
   }
 
-  /** Returns whether the body may be written after this scan. If not, it is scanned again later. */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
     return (
@@ -267,7 +263,6 @@ class RequestTaker {
     const firstItem = work.table[Header.FirstItem]!;
     let start = 0;
     const slice = (): void => {
-      // The outcome of an earlier frame may have failed the request while this slice waited.
       if (pending.failed) return;
       if (this.#checks.ofDeadline(exchange) !== undefined) {
         pending.fail("timeout");
@@ -292,14 +287,14 @@ class RequestTaker {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /** Marks all frames as handed over. The answer follows the outcome of the last frame. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);
-    // After a failure, the scanner may already have another body's table.
+    // If the request has failed, the scanner may already contain the table of another body.
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
       tally.countReported(lane, this.#metrics, true);
+      tally.quarantine?.settle(true);
       taken.countDropped(tally.dropped);
       exchange.span?.counted(0, tally.dropped);
       exchange.answerProblem(problemOfItems(tally));

@@ -1,7 +1,8 @@
-// Applies the rules to each item of a body, and writes the lines of stored items into frames. The
-// functions are synchronous, because all bodies share one verdict and one cursor.
+// Applies the rules to each item of a body, and writes the lines of accepted items to frames. The
+// functions are synchronous, because all bodies share one verdict and one cursor object.
 
 import { Buffer } from "node:buffer";
+import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import { SentWith } from "../../platform/base/sent-with.ts";
 import { judgeItem, judgeLengths } from "../../records/guards.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
@@ -16,7 +17,7 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
-import { dropDetail, mayHaveHint, type Typos, unnamed, warningHint } from "./hints.ts";
+import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import type { QuarantinedItem } from "./quarantine-port.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
@@ -44,13 +45,12 @@ export type Job = RequestFacts &
   };
 
 interface ItemTakerOptions {
-  /** Scans items in plain form, while another scanner still has the table of the body. */
+  /** Scans single items, because the other scanner still contains the table of the body. */
   readonly slowScanner: Scanner;
   /** Creates a scanner for events that rules have changed. Not needed for jobs without rules. */
   readonly createScanner?: (rows: number) => Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
-  /** Called when a bug throws while an item is processed, once for each kind of bug. */
   readonly onBug: (bug: unknown) => void;
 }
 
@@ -69,7 +69,6 @@ export class ItemTaker {
   #ruledItems: RuledItems | undefined = undefined;
   #filterCode: FilterCode = "dropped_by_rule";
   readonly #bugsReported = new Set<string>();
-  /** The row of the previous event if the client sent a uuid for it, else 0. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
@@ -132,16 +131,16 @@ export class ItemTaker {
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // Only this event fails. After a 503, every retry of the batch would fail for this event.
+      // Only this event is dropped. With a 503, every retry of the batch would fail as well.
       this.#reportOnce(bug);
       const detail = "The gateway failed on this event only, because of a bug: please report it";
-      job.tally.fail(index, "unreadable_event", { detail, hint: "" });
+      this.#fail(job, index, "unreadable_event", detail);
       return;
     }
     if (!isStorable(verdict)) this.#drop(job, index, item);
     else if (bytes > job.recordBytesMax) {
       const detail = `The record takes ${bytes} bytes, more than the maximum of ${job.recordBytesMax}`;
-      job.tally.fail(index, "event_too_large", { detail, hint: "" });
+      this.#fail(job, index, "event_too_large", detail);
     } else this.#store(job, index, item, bytes);
   }
 
@@ -157,6 +156,7 @@ export class ItemTaker {
     verdict.drop = undefined;
     verdict.error = undefined;
     verdict.rules = job.addressRules ?? 0;
+    verdict.schema = "";
     let ruling: Ruling = rules === undefined ? Ruling.None : this.#ruled.rulingOf(row);
     let item: ItemView = cursor;
     if (ruling === Ruling.None) {
@@ -172,7 +172,7 @@ export class ItemTaker {
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
     }
-    if (ruling === Ruling.Same) return item;
+    if (ruling === Ruling.Same) return this.#checkSchema(job, item);
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       refuse(verdict, "event_too_large", detail);
@@ -180,19 +180,38 @@ export class ItemTaker {
     }
     if (ruling !== Ruling.Changed) {
       this.#filterCode = ruling === Ruling.Quarantined ? "quarantined" : "dropped_by_rule";
-      if (ruling === Ruling.Quarantined) this.#quarantine(job);
+      if (ruling === Ruling.Quarantined)
+        this.#quarantine(job, { reason: "rule", detail: "", rule: this.#ruled.rule?.name });
       return undefined;
     }
     verdict.rules = rules!.rules.version;
-    return isPlain(item) ? item : (this.#plainForm.of(item, verdict, job.tally) ?? item);
+    const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
+    if (changed === undefined) return item;
+    this.#ruled.checkChanged(changed);
+    return this.#checkSchema(job, changed);
+  }
+
+  /**
+   * Applies the mode of the event's schema to the errors that were found. Returns undefined if the
+   * item goes into quarantine.
+   */
+  #checkSchema(job: Job, item: ItemView): ItemView | undefined {
+    const { schema, errors } = this.#ruled;
+    if (schema === undefined) return item;
+    const isValid = errors.length === 0;
+    job.tally.checked(schema.mode, isValid);
+    if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
+    if (isValid || schema.mode !== "quarantine") return item;
+    this.#filterCode = "quarantined";
+    this.#quarantine(job, { reason: "schema", detail: errors.join("; "), rule: schema.event });
+    return undefined;
   }
 
   /** Puts the current item of the body into quarantine, as the client sent it. */
-  #quarantine(job: Job): void {
+  #quarantine(job: Job, why: Pick<QuarantinedItem, "reason" | "detail" | "rule">): void {
     const { body, table, row } = this.#cursor;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
-    const [rule, rulesVersion] = [this.#ruled.rule?.name, job.rules?.rules.version];
-    job.quarantine?.({ ...{ body, start, end, reason: "rule", detail: "" }, rule, rulesVersion });
+    job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.rules.version });
   }
 
   /** Judges the item, unless it has an error. Returns the item. */
@@ -218,7 +237,6 @@ export class ItemTaker {
     return item;
   }
 
-  /** Adds a warning for members that are ignored in an event of the newer protocol (v1). */
   #warnIgnored(members: string): void {
     if (members === "") return;
     const verdict = this.#verdict;
@@ -226,7 +244,8 @@ export class ItemTaker {
     verdict.replaced = verdict.replaced === "" ? members : `${verdict.replaced},${members}`;
   }
 
-  #drop({ tally }: Job, index: number, item: ItemView): void {
+  #drop(job: Job, index: number, item: ItemView): void {
+    const { tally } = job;
     const { drop, error, detail } = this.#verdict;
     const typos = this.#typos;
     if (drop === "removed") tally.remove(index);
@@ -235,9 +254,15 @@ export class ItemTaker {
         ? dropDetail(drop, item, { typos, isBatch: this.#isBatch() })
         : unnamed;
       tally.drop(index, drop, explanation);
+      this.#quarantine(job, { reason: drop, detail: textOf(explanation) });
     } else if (error !== undefined) {
-      tally.fail(index, error, { detail, hint: "" });
+      this.#fail(job, index, error, detail);
     }
+  }
+
+  #fail(job: Job, index: number, error: ItemErrorCode, detail: string): void {
+    job.tally.fail(index, error, { detail, hint: "" });
+    this.#quarantine(job, { reason: error, detail });
   }
 
   #store(job: Job, index: number, item: ItemView, bytes: number): void {
@@ -246,7 +271,6 @@ export class ItemTaker {
     this.#records.write(item, verdict, job.template, sink);
     if (verdict.uuid !== "new" && item === this.#cursor) this.#compareUuid(item);
     if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
-    // This warning is about the whole request, so only its first stored event gets it.
     if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
       verdict.warnings |= warningBit.invalid_sent_at;
     const hint =
@@ -256,18 +280,13 @@ export class ItemTaker {
     job.tally.store(index, verdict, hint);
   }
 
-  /**
-   * Warns if an event has the uuid of the previous event but a different name or distinct id. Many
-   * programs would ignore such an event as a repeated event. Comparing all events would take 5 % of
-   * a batch's time.
-   */
+  /** Compares only consecutive events. Comparing all would take 5 % of the time of a batch. */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
     const { distinctIdStart, distinctIdEnd } = verdict;
     const before = this.#beforeRow;
     if (before > 0) {
       const [uuidEnd, beforeEnd] = [table[row + Row.UuidEnd]!, table[before + Row.UuidEnd]!];
-      // The last digits of most uuids differ.
       const mayBeSame = body[uuidEnd - 2] === body[beforeEnd - 2];
       if (mayBeSame && this.#isReused(row, before)) verdict.warnings |= warningBit.reused_uuid;
     }
@@ -303,7 +322,6 @@ export class ItemTaker {
     if (hasPositionIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
-  /** Whether the body is a batch. An item's plain form is always in a batch of one item. */
   #isBatch(): boolean {
     const { table } = this.#cursor;
     return (
@@ -325,7 +343,6 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
   return isTimeAdded ? SentWith.Neither : SentWith.Time;
 }
 
-/** Returns a string or plain number unchanged. Returns any other token, of any depth, as text. */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);
   const isSimple = text.startsWith('"') || /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text);

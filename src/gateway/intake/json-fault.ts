@@ -1,5 +1,4 @@
-// Explains the error in a body that is not JSON, with an excerpt of a few characters. Reads only a
-// bounded part around the error. Never shows a key.
+// Explains why a body is not valid JSON, with a few characters around the error, but no key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -7,17 +6,11 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/** Bytes read on either side of the error, enough to recognize and hide a key that is cut off. */
+/** This number of bytes is enough to recognize a key and to hide it. */
 const bytesAround = 512;
-/** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
-/** Maximum bytes before the error that are searched for a line break if they are not parsed. */
 const longLineBytesMax = 1_048_576;
 
-/**
- * Returns the problem of a body that is not JSON. `bytesBefore` is the length of the byte order
- * mark that the client sent before the body.
- */
 export function jsonProblem(
   body: Buffer,
   offset: number,
@@ -63,8 +56,8 @@ function hintAt(body: Buffer, offset: number): string | undefined {
 }
 
 /**
- * Returns the hint for a control character. Returns undefined for white space outside of strings,
- * because the actual error is before it.
+ * Returns undefined for white space outside of strings, because in that case the error is earlier
+ * in the text.
  */
 function hintAtControl(body: Buffer, offset: number): string | undefined {
   const isWithin = isWithinString(body, offset);
@@ -75,10 +68,10 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
   return "control characters are not allowed outside strings: remove it";
 }
 
-/** Returns whether `offset` is inside a string; undefined if the preceding bytes do not show it. */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
-  // The part must not begin after a backslash, because a quote there would not end a string.
+  // The text to search must not begin after a backslash. Otherwise, an escaped quote would seem to
+  // end the string.
   while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
     start--;
   const before = body.toString("latin1", start, offset);
@@ -89,16 +82,10 @@ function isWithinString(body: Buffer, offset: number): boolean | undefined {
 }
 
 const isSpace = /[ \t\r\n]/;
-/** A character of punctuation, of a number, or of `true`, `false` and `null`. */
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
-/**
- * Returns whether a part of a JSON text ends inside a string. `beginsWithin` means that the part
- * begins inside a string. Returns undefined if no JSON text has such a part.
- */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
-  /** The last character outside of strings, ignoring white space. After a string, it is `"`. */
   let last = "";
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;
@@ -163,7 +150,6 @@ function afterValueHint(body: Buffer, offset: number, character: string): string
     : "a comma is missing before it";
 }
 
-/** Returns whether the text before `offset` is a complete JSON text, as in NDJSON. */
 function followsWholeText(body: Buffer, offset: number): boolean {
   if (offset <= firstTextBytesMax) {
     try {
@@ -200,7 +186,6 @@ const byFirstBytes: readonly (readonly [RegExp, string])[] = [
   [/^78(?:01|5e|9c|da)/, "it looks like deflate: set Content-Encoding to deflate"],
 ];
 
-/** Returns what the body looks like, and what to send instead; undefined if it looks like JSON. */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);
   const known = byFirstBytes.find(([bytes]) => bytes.test(first));
@@ -212,7 +197,6 @@ export function kindOfBody(body: Buffer): string | undefined {
     return "it looks like multipart/form-data: send the JSON as the body itself";
   if (text.startsWith("<")) return "it looks like XML or HTML: send JSON";
   if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text)) return "it looks like truncated or damaged base64";
-  // No JSON text begins with an unquoted name before an equals sign.
   if (/^[\w.$%[\]+-]{1,64}=/.test(text)) {
     return "it looks like a form: send JSON, or a form with the JSON in its field data";
   }

@@ -1,11 +1,7 @@
-// Limits the time of scanning and writing lines per event loop iteration, for all requests
-// together.
+// Limits the time that all requests spend on scanning and writing lines per event loop iteration.
 
-/** CPU milliseconds per event loop iteration up to which requests are processed immediately. */
 const atOnceMsMax = 8;
-/** Milliseconds per event loop iteration for which waiting slices run. At least one slice runs. */
 const slicesMsMax = 0.8;
-/** Spent milliseconds up to which no timer is needed to reset them after the iteration. */
 const unnoticedMsMax = 0.5;
 
 interface Slice {
@@ -33,13 +29,11 @@ export class LoopShare {
     return this.#spentMs > atOnceMsMax;
   }
 
-  /** Adds the time that bodies that had just arrived took in this event loop iteration. */
   spend(ms: number): void {
     this.#spentMs += ms;
     if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();
   }
 
-  /** Runs a slice of work in a later event loop iteration, in the order of the calls. */
   slice(run: () => void): Promise<void> {
     this.#awaitTurn();
     return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
-// Finds the likely project and lane of a body in its first bytes. If the whole body is present,
-// searches the last bytes too. The body is queued by these values until its scan. The scan decides,
-// because a key with precedence may come later. The time is bounded.
+// Searches the first and last bytes of a body for its probable project and lane. Until the scan,
+// the body is queued by these values. The scan may find other values, because a key with precedence
+// may come later.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -19,13 +19,10 @@ import type { BodyHint, Peek } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
 import { withoutMark } from "./work.ts";
 
-/** Maximum bytes that a peek reads from the start. */
 export const peekedBytesMax = 4_096;
 const peekedFromEndBytesMax = 1_024;
-/** Maximum bytes of a key's token. A key has at most 200 characters. */
 const keyBytesMax = 256;
 
-/** The values of the members read so far. The last member of a name counts. */
 class Seen {
   apiKey = "";
   token = "";
@@ -52,13 +49,11 @@ export function createPeek(projects: ProjectLookup): Peek {
     const project = key === "" ? undefined : projects.byKey(key);
     const { lane } = seen;
     if (project?.enabled !== true) return { projectId: undefined, lane };
-    // After a key in another member, there may be an `api_key`, which would be the body's key.
     const isCertain = apiKey !== undefined || seen.apiKey !== "";
     return { projectId: project.id, lane, meter: isCertain ? project.meter : undefined };
   }
 }
 
-/** Returns the key, with the precedence of the scan; "" if no key was seen. */
 function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen): string {
   if (apiKey !== "") return apiKey;
   if (token !== "" || isEnvelope) return token;
@@ -70,13 +65,10 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
   if (body[range.start] !== Ascii.OpenBrace) return seen;
   const ended = readEvent(body, range, seen) >= 0;
   if (isWhole && !ended) readEnd(body, seen);
-  // All members were read. If `historical_migration` is absent, or the body is an event, the lane
-  // is live.
   if (ended && (!seen.isEnvelope || seen.lane === undefined)) seen.lane = "live";
   return seen;
 }
 
-/** Reads the items of an array until an item has a key. An array is always live. */
 function readArray(body: Buffer, { start, end }: Range): Seen {
   let seen = new Seen();
   let at = start;
@@ -94,7 +86,6 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
   return seen;
 }
 
-/** Returns the offset after the event or envelope; -1 if its end is not reached. */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
   return walkMembers({ body, start: range.start, end: range.end }, (member) => {
     if (body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties")) {
@@ -113,7 +104,7 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
   });
 }
 
-/** Reads the root's last members backwards, up to a value that is an object or array. */
+/** Reads the root object's last members backwards, up to a value that is an object or array. */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
   const late = new Seen();
@@ -131,7 +122,6 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The last member of a name counts. Reading backwards, the walk meets the last member first.
     const one = new Seen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
@@ -169,7 +159,6 @@ function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
-/** Returns the key in a member's value; "" if it is not a key. White space alone stays. */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);

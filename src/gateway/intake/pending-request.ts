@@ -1,5 +1,6 @@
-// A request whose lines wait for their PubAcks. Answers once, and never 200 while a frame is
-// pending, refused or unknown. Stored events count as stored even if the answer is a 503.
+// A request whose lines wait for their PubAcks. It is answered exactly once. The answer is never
+// 200 while a frame is pending, refused or unknown. Events that are stored count as stored even if
+// the answer is a 503.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -11,7 +12,7 @@ import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts"
 import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
-// These details do not state that nothing is stored, because some frames may be stored.
+// These texts do not state that nothing was stored, because some frames may be stored.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
@@ -21,7 +22,10 @@ const details: Partial<Record<ErrorCode, string>> = {
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
-/** The data that is retained until the answer. It excludes the Work, which holds the body. */
+/**
+ * The data that stays in memory until the answer. It does not reference the Work, because the Work
+ * holds the body.
+ */
 interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -45,14 +49,14 @@ export class PendingRequest implements RequestWaiter {
   readonly #taken: Taken;
   readonly #reports: PendingReports;
   #isPlaced = false;
-  // Number of frames without an outcome, plus 1 until the last line is in a frame.
+  // The number of frames without an outcome. It is one higher until the last line has been written
+  // to a frame.
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
   #firstFailure: ErrorCode | undefined = undefined;
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
-  /** Events that an earlier attempt of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
   #bytesUnderWay = 0;
@@ -78,16 +82,14 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Counts a new frame. `ownBytes` is the size of a frame with lines of only this request; 0 for a
-   * shared frame. These bytes count towards the project's share before the frame is stored, because
-   * a large request sends megabytes ahead.
+   * `ownBytes` is the size of a frame that contains only lines of this request, and 0 for other
+   * frames. Until the frame is stored, these bytes count towards the project's share.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
     if (ownBytes > 0) this.#addUnderWay(ownBytes);
   }
 
-  /** Reverts an `expectFrame` after the publisher threw. */
   frameNotTaken(ownBytes = 0): void {
     if (ownBytes > 0) this.#addUnderWay(-ownBytes);
     this.release();
@@ -98,18 +100,19 @@ export class PendingRequest implements RequestWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** Sets the error, unless there is one. After an error, no more lines are written. */
+  /**
+   * Sets the error of the request, unless it has one. After an error, no more lines are written.
+   */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
   }
 
-  /** Whether the request has an error. Then no more lines are written. */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Waits until at most `framesMax` frames have no outcome. Returns undefined for no wait. */
+  /** Waits until at most `framesMax` frames are open. Returns undefined if no wait is needed. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -127,8 +130,7 @@ export class PendingRequest implements RequestWaiter {
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
-      // The answer must not be more certain than the facts. Only `timeout` means that events may be
-      // stored or not, so unknown has precedence over refused.
+      // `timeout` overrides other errors, because only `timeout` means that events may be stored.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -156,14 +158,13 @@ export class PendingRequest implements RequestWaiter {
     this.#holdToShare();
   }
 
-  /** Fails a request in progress if its project has filled its share. */
   #holdToShare(): void {
     if (this.#isPlaced) return;
     const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
     if (full !== undefined) this.fail(full.code);
   }
 
-  /** Releases the hold of one frame or of the intake. The last release sends the answer. */
+  /** Releases one frame. After the last one, sends the answer. */
   release(): void {
     this.#framesOpen--;
     if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
@@ -173,12 +174,14 @@ export class PendingRequest implements RequestWaiter {
     if (this.#framesOpen > 0) return;
     this.#count();
     this.#reportEnd();
+    const isReported = !this.#abandoned && (this.#failure === undefined || this.#isStoredInPart);
+    this.#tally.quarantine?.settle(isReported);
     if (this.#abandoned) return;
-    if (this.#failure !== undefined && !this.#isStoredInPart) {
+    if (this.#failure !== undefined && !isReported) {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }
-    // A rejected request is sent again, and would be counted each time.
+    // Events of a rejected request are not counted here, because each retry would count again.
     this.#countReported();
     this.#tally.answer(this.#exchange, this.#firstFailure);
   }
@@ -204,7 +207,6 @@ export class PendingRequest implements RequestWaiter {
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
-  /** Whether some events are stored and the answer can list them. */
   get #isStoredInPart(): boolean {
     return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
   }
@@ -221,7 +223,7 @@ export class PendingRequest implements RequestWaiter {
     return `${unfit ?? "The store failed for some events"}; events in flight may be stored or not: send the request again`;
   }
 
-  /** Ends the request after a bug. The caller answers. */
+  /** Ends the request after a bug. The caller must send the answer. */
   abandon(): void {
     this.#abandoned = true;
     this.release();
@@ -241,8 +243,6 @@ export class PendingRequest implements RequestWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // Gives back the quota of events that are not stored, for their retry. Clients do not retry
-    // dropped events that the answer reports.
     if (this.#failure !== undefined || this.#abandoned) {
       const { dropped, filtered } = this.#tally;
       const leftOut = this.#isStoredInPart && !this.#abandoned ? dropped + filtered : 0;

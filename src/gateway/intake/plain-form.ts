@@ -1,5 +1,6 @@
-// Normalises an item that the body's table cannot describe, or adds the request's members to its
-// properties. Then scans the result. A view is valid until the next call, which reuses its memory.
+// Normalises an item that the table of the body cannot describe, or adds the members of the request
+// to its properties. The result is scanned again. The returned view is valid only until the next
+// call, which reuses its memory.
 
 import { Buffer } from "node:buffer";
 import { type ItemView, itemFlags } from "../../records/item-view.ts";
@@ -24,14 +25,14 @@ import {
   writeWithAdditions,
 } from "./v1/additions.ts";
 
-/** Maximum bytes of an item that is normalised. So many bytes block the event loop for 8 ms. */
+/** Normalising an item of this size blocks the event loop for 8 ms. */
 export const slowItemBytesMax = 1_048_576;
-/** Wraps an item in a batch, because an item with a member `batch` would count as an envelope. */
+/** The item is put into a batch, because an item with a member `batch` would count as a batch. */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
-/** Thrown if memory runs out. This error fails the whole request, so that the client retries it. */
+/** This error fails the whole request, so that the client retries it. */
 export class OutOfMemoryError extends Error {}
 
 export interface Cursor extends ItemView {
@@ -47,13 +48,12 @@ export class PlainForm {
   #addedTo = Buffer.alloc(0);
   readonly ignored: Ignored = { replaced: "" };
 
-  /** Each item overwrites the table of `scanner`. */
+  /** `scanner` is used only for single items, because each item overwrites its table. */
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /** Returns the item in plain form. If that fails, sets the error and returns undefined. */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {
@@ -71,8 +71,6 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // Without other flags, the item can be read unchanged. Escaped or repeated names do not
-      // prevent this. Of a distinct id that is an object or array, only the beginning is read.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
       const detail = `The event must be normalised, but exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);
@@ -81,8 +79,8 @@ export class PlainForm {
   }
 
   /**
-   * Returns the item with the members added to its properties. `ignored` then has the item's
-   * invalid values. If this fails, sets the error in the verdict and returns undefined.
+   * Returns the item with the added members. Afterwards, `ignored` contains the invalid values of
+   * the item. On failure, sets the error in the verdict and returns undefined.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";
@@ -99,7 +97,6 @@ export class PlainForm {
     return this.#rescanned({ body: this.#addedTo, start: 0, end });
   }
 
-  /** Writes the plain form of a text to the target at `at`, and returns the number of bytes. */
   readonly write: WritePlainForm = ({ body, start, end }, target, at) => {
     const written = this.#scanner.normalise(body, start, end, target, at);
     if (written === NotNormal.OutOfMemory)

@@ -1,5 +1,5 @@
-// The protocol of all requests except the newer protocol (v1). The key is in the body, and the
-// client retries the request as a whole.
+// The protocol of all requests except v1. The key is in the body, and the client can only retry the
+// whole request.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -32,7 +32,6 @@ export const plainProtocol: Protocol = {
 const notStored = Buffer.alloc(0);
 const noSentAt: SentAt = { ms: Number.NaN, unreadable: undefined };
 
-/** Reads the time of sending by the client's clock. `queryMs` is NaN if the query has no time. */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;
   const inBody = type !== TokenType.Absent && type !== TokenType.Null;

@@ -1,5 +1,5 @@
-// Repairs a body, so that a malformed event does not cause the rejection of its whole batch. U+FFFD
-// replaces malformed UTF-8. `null` replaces NaN and Infinity.
+// Repairs a body, so that one malformed event does not fail its whole batch. Malformed UTF-8 is
+// replaced by U+FFFD. NaN and Infinity are replaced by `null`.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../../records/table.ts";
@@ -7,20 +7,21 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** The position of the first U+FFFD in each object with malformed bytes. Ascending. */
   readonly malformed: Uint32Array;
-  /** The position of the first replacement in each object with NaN or Infinity. Ascending. */
   readonly nonFinite: Uint32Array;
 }
 
-/** Bytes of the body that are repaired per slice. This takes at most 0.3 ms. */
+/** Repairing this number of bytes takes at most 0.3 ms. */
 const bytesPerSlice = 65_536;
 
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {
   return status !== ScanStatus.Ok && table[Header.RepairedBytes]! > 0;
 }
 
-/** Repairs a body that `isRepairable` accepts. Afterwards, the scanner may scan another body. */
+/**
+ * Repairs a body. `isRepairable` must have returned true for it. The scanner is free when this
+ * function returns.
+ */
 export async function repairedBody(
   body: Buffer,
   scanner: Scanner,

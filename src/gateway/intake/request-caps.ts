@@ -1,5 +1,5 @@
-// Limits on the size of one request. They are checked before its lines are written. Equal events
-// compress a thousandfold, so a few compressed bytes can contain millions of events.
+// Checks limits on the size of a request before its lines are written. Equal events compress a
+// thousandfold, so a small compressed body can contain millions of events.
 
 import { expansionText, type Problem } from "../../platform/base/errors.ts";
 import { itemFlags, typeAt } from "../../records/item-view.ts";
@@ -19,7 +19,6 @@ import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /** Maximum stored bytes per sent byte. A project may exceed this by an allowance per minute. */
   readonly expansionMax: number;
 }
 
@@ -41,19 +40,16 @@ export function overCaps(
     : undefined;
 }
 
-/** Estimates the bytes that the request stores beyond the cap; 0 for an ordinary request. */
 export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
   const { cost, exchange } = work;
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // Person fields inside `properties` are in the body once, but in the line twice. Their bytes are
-  // summed only if the sum can change the result.
+  // If person fields are inside of `properties`, the line contains them twice.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   return Math.max(0, likely - expandedMax);
 }
 
-/** Estimates the bytes of `$set`, `$set_once` and `$unset` inside `properties`. */
 function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;
   let sum = 0;
@@ -63,7 +59,6 @@ function personBytesLikely({ cost, table }: CappedWork): number {
 }
 
 function personBytesOf(table: Uint32Array, row: number): number {
-  // The table does not fully describe such an item, so its whole length is counted.
   if (itemFlags({ table, row }) !== 0)
     return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   if (!hasExtra(table, row)) return 0;
@@ -83,7 +78,7 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/** Returns the problem. A request that will fit later must not be reported as too large. */
+/** A request that fits after a wait must not be reported as too large. */
 export function refusedByMeter(
   refusal: MeterRefusal,
   work: Pick<CappedWork, "cost" | "exchange">,

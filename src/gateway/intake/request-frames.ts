@@ -1,5 +1,3 @@
-// The frames for the lines of one request: frames shared with other requests, or own frames.
-
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import type { RetryMemory } from "../../platform/base/retry-memory.ts";
@@ -11,9 +9,9 @@ import type { LoopShare } from "./loop-share.ts";
 import type { NamedBody, RequestFrames, Work } from "./work.ts";
 
 /**
- * Maximum bytes of a request's own frame. Other frames wait while it is written. Next to 19 MB
- * batches, single events took 2.3 ms with this size, and 3.4 ms with 512 KiB. With 128 KiB, they
- * were no faster.
+ * Other frames must wait while a request's own frame is written, so the size is limited. With 256
+ * KiB, single events took 2.3 ms while 19 MB batches were written. With 512 KiB, they took 3.4 ms.
+ * With 128 KiB, they were not faster.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -22,8 +20,8 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * Frames with the lines of one request only. A retry must put the same events into the same frames.
- * So a frame's end must not depend on its records, because they contain the client's address and
+ * The frames of one large request. A retry must put the same events into the same frames. So the
+ * end of a frame must not depend on its records, because these contain the client's address and
  * timestamps.
  */
 export abstract class OwnFrames implements RequestFrames {
@@ -38,15 +36,11 @@ export abstract class OwnFrames implements RequestFrames {
 
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
-  /**
-   * Returns the frame's message id, which must be equal if the client sends the events again. ""
-   * stands for a unique id.
-   */
+  /** The id must be the same when the client sends the events again. "" requests a unique id. */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
 
-  /** Does nothing, because an own frame is sent only after `submit`. */
   endTurn(): void {}
 
   finish(): void {
@@ -58,7 +52,6 @@ export abstract class OwnFrames implements RequestFrames {
     try {
       this.publisher.submit(frame, this.messageIdOf(frame), this.waiter(), exchange.deadlineMs);
     } catch (bug) {
-      // The request still owns the frame, and `abandon` discards it.
       pending.frameNotTaken(length);
       throw bug;
     }
@@ -74,12 +67,10 @@ export abstract class OwnFrames implements RequestFrames {
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;
   readonly #failed: RetryMemory<string>;
-  /** The id of this attempt; undefined until an event has no uuid. */
   #sendingId: string | undefined = undefined;
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** Upper bound of the bytes of the frame's lines. It decides where the frame ends. */
   #bytesPlanned = 0;
 
   constructor(work: Work, publisher: Publisher, { id, failed }: NamedBody) {
@@ -106,16 +97,15 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Returns an id with the indexes of the first and last item, because a retry may be cut at
-   * different items. If events have no uuid, the id also names the attempt, because two equal
-   * batches may both be intended.
+   * The id contains the first and last index, because a retry may be split at different items.
+   * Without uuids, the id also contains an id of the attempt, because a client may intend to send
+   * two equal batches.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
     return this.#haveUuids ? id : `${id}-${this.#sending()}`;
   }
 
-  /** Returns the id of this attempt, or of a failed attempt that may have stored some frames. */
   #sending(): string {
     if (this.#sendingId === undefined) {
       const { pending } = this.work;
@@ -134,10 +124,13 @@ export class BodyFrames extends OwnFrames {
   }
 }
 
-/** Bytes that are hashed per slice. This takes about 0.6 ms. */
+/** Hashing this number of bytes takes about 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
-/** Returns a hash of the lane, the project and the body without `sent_at`, which retries change. */
+/**
+ * Returns a hash of the lane, the project and the body. The hash excludes `sent_at`, because a
+ * retry changes it.
+ */
 export async function bodyIdOf(
   { lane, project, body, table }: Work,
   share: LoopShare,
@@ -162,10 +155,6 @@ export class SharedFrames implements RequestFrames {
   #frame: FrameSink | undefined = undefined;
   #bytesMax = 0;
   #lines = 0;
-  /**
-   * Sequences of lines with the same `SentWith`: pairs of the first line's index and this value.
-   * Undefined while all events have uuids.
-   */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 
@@ -191,7 +180,7 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /** Removes the lines since the last hand-over. Earlier lines may belong to other requests. */
+  /** Removes only the last lines, because earlier ones may belong to other requests. */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

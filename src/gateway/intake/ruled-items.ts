@@ -8,6 +8,7 @@ import { type ItemView, isPlain } from "../../records/item-view.ts";
 import { Header, Row, type Scanner, ScanStatus } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import type { CompiledRule, CompiledRules, Plan } from "../../rules/compile.ts";
+import type { CompiledSchema } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
 /** What the rules decide about an item. */
@@ -27,6 +28,7 @@ export interface RequestRules extends RequestOfRules {
   readonly rewritesItems: boolean;
 }
 
+const noErrors: readonly string[] = [];
 const opening = '{"batch":[';
 const closing = "]}";
 const textBytesMin = 65_536;
@@ -47,9 +49,15 @@ export class RuledItems {
   readonly #changedRows: Uint32Array;
   readonly #rulesOf: (CompiledRule | undefined)[] = [];
   readonly #plans: (Plan | undefined)[] = [];
+  readonly #schemasOf: (CompiledSchema | undefined)[] = [];
+  readonly #errorsOf: (readonly string[])[] = [];
   #first = 0;
   /** The rule that filtered or quarantined the item of the last call. */
   rule: CompiledRule | undefined = undefined;
+  /** The schema of the item of the last call; undefined if there is none. */
+  schema: CompiledSchema | undefined = undefined;
+  /** The errors that the schema has found. Of a changed item, `checkChanged` finds them. */
+  errors: readonly string[] = noErrors;
 
   constructor({ findMembers, createScanner, rowsMax }: RuledItemsOptions) {
     this.#applier = new RuleApplier({ findMembers });
@@ -70,6 +78,7 @@ export class RuledItems {
     for (let row = first; row < end; row++) {
       view.row = Header.Words + row * Row.Words;
       const at = row - first;
+      this.#schemasOf[at] = undefined;
       this.#rulings[at] = Ruling.None;
       if (request.rewritesItems || !isPlain(view)) continue;
       const plan = rules.planOf(view, request.isEngage);
@@ -95,6 +104,10 @@ export class RuledItems {
     this.#rulings[at] = outcome;
     this.#rulesOf[at] = applier.rule;
     if (outcome === Outcome.Changed) this.#changedRows[at] = this.#slice.add(applier);
+    const { schema } = applier;
+    if (schema === undefined || outcome > Outcome.Changed) return;
+    this.#schemasOf[at] = schema;
+    this.#errorsOf[at] = outcome === Outcome.Same ? applier.checkSchema() : noErrors;
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -106,7 +119,14 @@ export class RuledItems {
   rulingOf(row: number): Ruling {
     const at = row - this.#first;
     this.rule = this.#rulesOf[at];
+    this.schema = this.#schemasOf[at];
+    if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
     return this.#rulings[at] as Ruling;
+  }
+
+  /** Checks the last item, which the rules have changed, in plain form. */
+  checkChanged(item: ItemView): void {
+    if (this.schema !== undefined) this.errors = this.#applier.checkChanged(this.schema, item);
   }
 
   /** Returns the changed item of a row. Valid until the next call. */
@@ -118,6 +138,7 @@ export class RuledItems {
   take(request: RequestRules, item: ItemView): Ruling {
     const { rules } = request;
     const applier = this.#applier;
+    this.schema = undefined;
     const plan = rules.planOf(item, request.isEngage);
     const before = rulingBefore(item, plan);
     if (before !== Ruling.None) return before;
@@ -126,6 +147,8 @@ export class RuledItems {
     if (plan!.needsMembers) applier.find(item.body, item.table, [row]);
     const outcome = applier.apply(item, plan!, row);
     this.rule = applier.rule;
+    if (outcome <= Outcome.Changed) this.schema = applier.schema;
+    if (this.schema !== undefined && outcome === Outcome.Same) this.errors = applier.checkSchema();
     if (outcome !== Outcome.Changed) return outcome;
     this.#single.clear();
     this.#single.add(applier);

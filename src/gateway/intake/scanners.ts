@@ -1,7 +1,5 @@
-// The scanners for bodies that are scanned in the thread pool. Projects get scanners in turn. A
-// body holds its scanner until its lines are in frames, but not during a long wait for
-// acknowledgements. Until its lines are in frames, the body counts against the limits of its
-// project and stream.
+// The scanners for bodies that are scanned on the thread pool. Projects take turns. A body uses a
+// scanner until its lines are in frames, but releases it during a long wait for acknowledgements.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
@@ -10,19 +8,16 @@ import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
 import type { Work } from "./work.ts";
 
-/** Maximum number of bodies in progress. Further bodies wait, within the budget in flight. */
 const scannersMax = 6;
-/** Maximum number of bodies in progress per stream, so that a slow stream blocks no other. */
 const ofStreamMax = 3;
-/** Maximum number of bodies in progress per project. All unknown projects count as one project. */
 const ofProjectMax = 2;
-/** Minimum bytes of a huge body. Only one is in progress, because it occupies a pool thread. */
+/** Only one body of this size is scanned at a time, because it occupies a thread of the pool. */
 const hugeBytesMin = 33_554_432;
-/** Bytes that delay a body in the queue by 1 ms, so that short bodies overtake long bodies. */
+/** A body is placed 1 ms later in the queue per 10,000 bytes, so that short ones can overtake. */
 const bytesPerMs = 10_000;
-/** Rows of a scanner's table, which takes 1.4 MB. A body with more items is scanned in passes. */
+/** A table of this size takes 1.4 MB. A body with more items is scanned in several passes. */
 const tableRows = 16_384;
-/** Time after which idle scanners are released, because the index of each takes up to 16 MiB. */
+/** After this time, an idle scanner is freed, because its index takes up to 16 MiB. */
 const scannersIdleMs = 2_000;
 
 interface ScannersOptions {
@@ -33,7 +28,6 @@ interface ScannersOptions {
 
 interface Turn extends QueuedWork {
   readonly arrival: Arrival;
-  /** The stream of the body; undefined while the project or the lane is unknown. */
   stream: string | undefined;
   scanner: BackgroundScanner | undefined;
   taken: PromiseWithResolvers<BackgroundScanner | undefined>;
@@ -43,7 +37,6 @@ export class Scanners {
   readonly #options: ScannersOptions;
   readonly #queue: FairQueue<Turn>;
   readonly #turns = new Map<Arrival, Turn>();
-  /** Bodies that were started and whose lines are not yet all in frames. */
   readonly #begun = new Set<Turn>();
   #free: BackgroundScanner[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
@@ -63,8 +56,8 @@ export class Scanners {
   }
 
   /**
-   * Returns a scanner, which the body holds until `rest` or `give`. Returns undefined if the body's
-   * deadline passes first.
+   * Waits for a scanner. The body owns it until `rest` or `give` is called. The result is undefined
+   * if the body's deadline has passed.
    */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
@@ -100,7 +93,6 @@ export class Scanners {
     return taken.promise;
   }
 
-  /** Returns whether a body may keep its scanner after its project and lane became known. */
   keep(arrival: Arrival): boolean {
     const turn = this.#turns.get(arrival)!;
     this.#begun.delete(turn);
@@ -110,7 +102,10 @@ export class Scanners {
     return fits;
   }
 
-  /** Releases the scanner of a body that waits for its stream. The body must `take` another. */
+  /**
+   * Releases the scanner of a body that waits for its stream. Before it continues, the body must
+   * call `take` again.
+   */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);
@@ -160,12 +155,12 @@ function isHuge({ arrival }: Turn): boolean {
   return arrival.bytes >= hugeBytesMin;
 }
 
-/** Maximum milliseconds for which a waiting body keeps its scanner. A new scan takes less. */
 const patienceMs = 250;
 
 /**
- * Waits for `room`. After some time, the body releases its scanner, and is scanned again before it
- * continues. Unless the request has failed, the table then has the same rows as before.
+ * Waits until the stream accepts more frames. During a long wait, the body releases its scanner,
+ * and is scanned again afterwards. If the request has not failed, the table then has the same rows
+ * as before.
  */
 export async function awaitRoom(
   work: Work,

@@ -1,4 +1,4 @@
-// Counts the outcomes of a request's items, for the answer and the metrics.
+// Counts the outcomes of the items of a request. The answer and the metrics use these counts.
 
 import type {
   ClientWarningOrigin,
@@ -13,21 +13,17 @@ import {
   warningTable,
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
+import { type SchemaMode, schemaModes } from "../../rules/rules-file.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
+import type { RequestQuarantine } from "./quarantine-port.ts";
 
-/** Maximum number of errors, and of warnings, in an answer. Others are only counted. */
 export const itemNotesMax = 20;
 
-/** Why an event has its outcome. */
 export type EventReason =
-  /** The event is stored. */
   | "none"
-  /** An earlier attempt stored the event. */
   | "duplicate"
-  /** The event may be stored or not. */
   | "timeout"
-  /** The request was rejected as a whole. */
   | "rate_limited"
   | "performance_event"
   | FilterCode
@@ -37,13 +33,17 @@ export type EventReason =
 /** Why the rules of a project keep an event from being stored. */
 export type FilterCode = "dropped_by_rule" | "quarantined";
 
-/** Receives the counts of a request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
   events(lane: Lane, reason: EventReason, count: number): void;
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void;
 }
+
+export const schemaResults = ["valid", "invalid"] as const;
+/** The result of the schema of an event. */
+export type SchemaResult = (typeof schemaResults)[number];
 
 // Most requests share this array, so it must never be written to.
 const noNotes: ItemNote[] = [];
@@ -56,13 +56,16 @@ export class Tally implements IntakeReport {
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
-  /** Warnings of stored events that the answer lists. `#drops` has the dropped items. */
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
+  /** The items in quarantine; undefined until the first one. */
+  quarantine: RequestQuarantine | undefined = undefined;
   #distinctIdsCut = 0;
   #removed = 0;
   #quarantined = 0;
+  /** Numbers of events that schemas have checked: for each mode, the valid and invalid events. */
+  #schemaResults: number[] | undefined = undefined;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -70,7 +73,6 @@ export class Tally implements IntakeReport {
     return false;
   }
 
-  /** Sends the answer. `_notSent` is why some events were not sent to the store. */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
@@ -87,7 +89,6 @@ export class Tally implements IntakeReport {
     return this.#storedWarnings.length < itemNotesMax;
   }
 
-  /** Counts a dropped item. `explanation` is read only if the answer lists the item. */
   drop(index: number, code: DropCode, explanation: Explanation): void {
     this.#countNotStored(code);
     this.warningsTotal++;
@@ -96,7 +97,6 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Counts an item that is removed on purpose. The answer's counts exclude the item. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -105,6 +105,12 @@ export class Tally implements IntakeReport {
   filter(_index: number, code: FilterCode): void {
     this.filtered++;
     if (code === "quarantined") this.#quarantined++;
+  }
+
+  /** Counts an event that a schema has checked. */
+  checked(mode: SchemaMode, isValid: boolean): void {
+    this.#schemaResults ??= schemaModes.flatMap(() => [0, 0]);
+    this.#schemaResults[2 * schemaModes.indexOf(mode) + (isValid ? 0 : 1)]!++;
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
@@ -121,7 +127,6 @@ export class Tally implements IntakeReport {
     this.#notStored.set(code, (this.#notStored.get(code) ?? 0) + 1);
   }
 
-  /** Counts a stored item. `hint` names the misspelt member that caused a warning, or is "". */
   store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
@@ -142,7 +147,7 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** The warnings that the answer lists, sorted by index. Dropped items have priority. */
+  /** The warnings, sorted by index. Warnings about dropped items have priority. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
@@ -157,14 +162,16 @@ export class Tally implements IntakeReport {
   }
 
   /**
-   * Counts the reported items. Called only if the client receives the results, because after a 503
-   * the retry is counted.
+   * Call this only if the client receives the results. After a 503, the client retries the request,
+   * and the retry is counted instead.
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);
     const droppedByRule = this.filtered - this.#quarantined;
     if (droppedByRule > 0) metrics.events(lane, "dropped_by_rule", droppedByRule);
+    for (const [at, count] of (this.#schemaResults ?? []).entries())
+      if (count > 0) metrics.schemaResults(schemaModes[at >> 1]!, schemaResults[at & 1]!, count);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.#notStored !== undefined)
       for (const [code, count] of this.#notStored) metrics.events(lane, code, count);
@@ -178,7 +185,6 @@ export class Tally implements IntakeReport {
   }
 }
 
-/** Returns the problem of a request whose items all have errors. It has the first error's code. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   const code = first.code as ItemErrorCode;

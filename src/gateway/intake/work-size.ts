@@ -1,4 +1,4 @@
-// Estimates how much work a body causes, and limits how much of this work is done at a time.
+// Estimates how much work a body causes, and limits the work per event loop iteration.
 
 import { isPlain } from "../../records/item-view.ts";
 import { mayNeedMerging } from "../../records/person-fields.ts";
@@ -12,24 +12,25 @@ import type { CompiledRules } from "../../rules/compile.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
-/** Maximum bytes of a small body. A small body with few events takes 0.05 ms: no deferral. */
+/** A body within both limits takes 0.05 ms, so it is processed immediately. */
 export const littleBytesMax = 2_048;
-/** Maximum events of a small body that is never deferred. A small body can contain 70 events. */
 export const fewEventsMax = 8;
-/** Maximum bytes of a body that is scanned on the event loop, in at most 0.8 ms. */
+/** Scanning this number of bytes takes at most 0.8 ms. */
 export const scannedAtOnceBytesMax = 131_072;
-/** Maximum work per slice, as estimated by `placingBytesOf`. The slice takes 0.4 ms. */
+/** The maximum work of one slice, as estimated by `placingBytesOf`. It takes 0.4 ms. */
 export const placedAtOnceBytesMax = 524_288;
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
-/** Cost of one byte on the slow path (5 to 8 ns), in copied bytes. */
+/** Rewriting one byte takes 5 to 8 ns. This is as long as copying this number of bytes. */
 const slowPathFactor = 8;
 
-/** Returns an upper bound of the work, in copied bytes. `isSlow` means that items are rewritten. */
+/**
+ * Returns an upper bound of the work, measured in copied bytes. `isSlow` is true if the items must
+ * be rewritten.
+ */
 export function placingBytesOf(bytes: number, events: number, isSlow: boolean): number {
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }
 
-/** Returns the row after the slice that begins at `start`. A slice has at least one row. */
 export function endOfSlice(
   table: Uint32Array,
   start: number,

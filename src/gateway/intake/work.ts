@@ -1,6 +1,6 @@
-// The state of one request in the intake. Each stage sets the fields that the next stages read. A
-// Work keeps the request body in memory. An object that is used after the last line of the body is
-// written must therefore not reference a Work.
+// The state of one request in the intake. Each stage sets the fields that later stages read. A Work
+// keeps the request body in memory. So an object that is needed after the body is freed must not
+// reference a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -19,61 +19,56 @@ import type { Publisher } from "../publish/port.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Typos } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
+import type { QuarantinedItem, QuarantineTaker } from "./quarantine-port.ts";
 import type { RepairedBody } from "./repaired-body.ts";
 import type { RequestRules } from "./ruled-items.ts";
 import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
-  /** A hash of the project, the lane and the body. Unique in the stream. */
   readonly id: string;
-  /** Maps a body id and the sender's address to the id of the failed attempt. */
+  /** Stores the id of a failed attempt under the id of the body and the address of the sender. */
   readonly failed: RetryMemory<string>;
 }
 
 export interface SentAt {
-  /** Milliseconds since 1970; NaN if there is no readable time. */
   readonly ms: number;
-  /** The JSON token of an unreadable time; empty if the time was in the query. */
+  /** The JSON token of a time that cannot be read. It is empty if the time was in the query. */
   readonly unreadable: Buffer | undefined;
 }
 
-/** What differs between requests of the newer protocol (v1) and all other requests. */
+/** The differences between requests of the newer protocol (v1) and all other requests. */
 export interface Protocol {
   readonly rewritesItems: boolean;
-  /** Whether an event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
-  /** Whether a client retries the whole body, not only the events that were not stored. */
   readonly retriesWhole: boolean;
   readonly additions: string | undefined;
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
-  /** Returns a hint about the mistake that caused a problem of the envelope, or "". */
   hintOf(problem: Problem, work: Work, typos: Typos): string;
-  /** Returns the problem of an event that fails the request. The table must have all events. */
+  /** Reads all events of the request. The table must contain all of them. */
   readEvents(work: Work): Problem | undefined;
-  /** Like `readEvents`, but for a body of any length. Stops if `refusal` returns a problem. */
+  /** Reads the events in several event loop iterations. Stops if `refusal` returns a problem. */
   readEventsInTurns(
     work: Work,
     refusal: () => Problem | undefined,
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** Returns the frames. `body` is the base of their message ids, if they need one. */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
 export interface RequestFrames {
-  /** Returns the frame for a line of `bytes` bytes. The frame is valid until the next call. */
+  /** Returns the frame for the next line. It is valid only until the next call. */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /** Submits the lines in a shared frame. Must be called before the event loop iteration ends. */
   endTurn(): void;
   finish(): void;
-  /** Removes the lines of a failed request that are not handed over yet. */
   abandon(): void;
 }
 
 export interface WorkParts extends PendingReports {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
+  readonly quarantine: QuarantineTaker;
 }
 
 export class Work implements RequestFacts {
@@ -81,14 +76,12 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** The body without a byte order mark. After a repair, the body is valid UTF-8 JSON. */
+  /** The body without a byte order mark. If it was repaired, it is valid JSON in UTF-8. */
   body: Buffer;
-  /** Length of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
   repaired: RepairedBody | undefined = undefined;
   scanner: BackgroundScanner;
 
-  // The project of the key. Set by `open`.
   project!: MeteredProject;
   lane!: Lane;
   cost!: RequestCost;
@@ -98,19 +91,17 @@ export class Work implements RequestFacts {
   /** The version of the rules if they have changed the client's address, else 0. */
   addressRules = 0;
 
-  /** The part of the project's quota that the request has taken. Set at admission. */
   taken!: Taken;
 
-  // Whether events without a timestamp get a warning. Set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
-  /** The JSON token of an unreadable `sent_at`, or undefined. */
   unreadableSentAt: Buffer | undefined = undefined;
   tally!: Tally;
   pending!: PendingRequest;
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
+  #quarantine!: QuarantineTaker;
 
   constructor(
     exchange: Exchange,
@@ -130,12 +121,10 @@ export class Work implements RequestFacts {
     return this.scanner.table;
   }
 
-  /** Number of rows in the table. A batch with more events is read in several tables. */
   get rowCount(): number {
     return this.table[Header.RowCount]!;
   }
 
-  /** Scans the next rows of a batch that does not fit into one table. Returns their number. */
   async nextRows(): Promise<number> {
     const { table } = this;
     if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
@@ -163,6 +152,7 @@ export class Work implements RequestFacts {
     this.skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
     this.unreadableSentAt = sentAt.unreadable;
     this.tally = protocol.createTally();
+    this.#quarantine = parts.quarantine;
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
     this.template = parts.records.begin({
@@ -175,8 +165,24 @@ export class Work implements RequestFacts {
     this.frames = protocol.createFrames(this, publisher, body);
   }
 
+  /**
+   * Puts an item into quarantine. Must be called between `begin` and the end of the request. The
+   * items are stored when the client receives the results. Does nothing in a replay, whose items
+   * are still in quarantine.
+   */
+  quarantine(item: QuarantinedItem): void {
+    if (this.exchange.isReplay) return;
+    this.tally.quarantine ??= this.#quarantine.open({
+      ...{ projectId: this.project.id, lane: this.lane, receivedAtMs: this.receivedAtMs },
+      ...{ skewMs: this.skewMs, additions: this.additions },
+    });
+    this.tally.quarantine.take(item);
+  }
+
   #storedAddress(): string {
-    const { clientAddress } = this.exchange;
+    const { clientAddress, isReplay } = this.exchange;
+    // A replay comes from an operator, not from the client.
+    if (isReplay) return "";
     const { address, version = 0 } = this.project.rules ?? {};
     if (address === undefined || clientAddress === "") return clientAddress;
     this.addressRules = version;
@@ -199,7 +205,6 @@ export class Work implements RequestFacts {
     else this.frames.finish();
   }
 
-  /** Ends a request after a bug, and gives its quota back. The intake's caller answers 503. */
   abort(): void {
     const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
     frames?.abandon();
@@ -208,7 +213,7 @@ export class Work implements RequestFacts {
   }
 }
 
-/** Returns the body without a byte order mark. RFC 8259 (8.1) lets a parser ignore the mark. */
+/** Removes a byte order mark, because a parser may ignore it (RFC 8259, 8.1). */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

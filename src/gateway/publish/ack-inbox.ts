@@ -1,5 +1,5 @@
-// Receives the PubAcks of this process on one subject, without interpreting them. The reply subject
-// of a frame ends in the number of the send and the frame's token.
+// Receives the PubAcks of this process on one subject, but does not interpret them. The reply
+// subject of a frame ends in the number of the attempt and the token of the frame.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -14,7 +14,6 @@ interface AckInboxOptions {
   readonly onReply: (message: Msg, token: string, send: number) => void;
 }
 
-/** Pause before a new subscription. Retries of frames request the missed PubAcks. */
 const resubscribeMs = 1_000;
 
 export class AckInbox {
@@ -30,7 +29,6 @@ export class AckInbox {
     this.#subscription = this.#subscribe();
   }
 
-  /** Time since which replies can be received; Infinity while the subscription is closed. */
   get receivesSinceMonotonicMs(): number {
     return this.#receivesSinceMonotonicMs;
   }
@@ -42,7 +40,6 @@ export class AckInbox {
     );
   }
 
-  /** Returns the reply subject of a frame. `send` is the number of the send, from 1. */
   replySubject(token: string, send: number): string {
     return `${this.#prefix}${send}-${token}`;
   }
@@ -81,13 +78,15 @@ export class AckInbox {
   }
 }
 
-/** Maximum number of remembered frames. A new frame then replaces the oldest. */
 const lateMax = 1_000;
 
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /** Remembers an abandoned frame. Its late acknowledgement shows that the stream stores events. */
+  /**
+   * If the frame is acknowledged later, the acknowledgement shows that the stream stores events
+   * again.
+   */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);

@@ -1,6 +1,6 @@
-// The atomic batches that were sent and not answered. A batch is sent once. If a batch is not
-// acknowledged, each of its frames is sent again alone, under the same message id, so that no frame
-// is stored twice. No frame is ever in a second batch.
+// The atomic batches that were sent but not yet answered. Each batch is sent once. If it is not
+// acknowledged, its frames are sent again one by one. They keep their message ids, so that no frame
+// is stored twice.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -11,11 +11,10 @@ import type { Frame, FrameQueue } from "./frame.ts";
 import { consequences, type PublishMetrics } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 
-/** Maximum number of frames of a batch. This is nats-server's default. */
 const framesMax = 1_000;
-/** Maximum bytes of a batch. The server writes a batch twice, and blocks the stream meanwhile. */
+/** The size is limited because the server writes a batch twice and blocks the stream meanwhile. */
 const bytesMax = 1_048_576;
-/** Maximum size of a frame in a batch. A larger frame takes more time than a batch saves. */
+/** For a larger frame, a batch does not save time. */
 const frameBytesMax = 32_768;
 
 export function fitsBatch({ length }: Frame): boolean {
@@ -25,15 +24,13 @@ export function fitsBatch({ length }: Frame): boolean {
 export class AtomicBatch {
   readonly frames: Frame[] = [];
   #bytes = 0;
-  /** Identifies the batch in its reply subject, like a frame's token. */
   token = "";
-  /** Identifies the batch to JetStream. Unique among all batches. */
+  /** The id of the batch in JetStream. It must differ from the ids of all other batches. */
   id = "";
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /** Whether the frames were sent again, each alone. A late answer to the batch still counts. */
+  /** This flag is true if the frames were sent again one by one. A late answer still counts. */
   isSplit = false;
 
-  /** Whether the next frame that fits a batch may exceed this batch. */
   get isFull(): boolean {
     return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
   }
@@ -62,7 +59,6 @@ interface BatchesUnderWayOptions {
   readonly inbox: Pick<AckInbox, "replySubject">;
   readonly lateAcks: Pick<LateAcks, "remember">;
   readonly isUnderWay: (frame: Frame) => boolean;
-  /** Called when a batch is acknowledged, for each of its frames that has no outcome yet. */
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
   readonly retryAlone: (frame: Frame, pauseMs: number) => void;
   readonly flushes: {
@@ -71,7 +67,10 @@ interface BatchesUnderWayOptions {
   };
 }
 
-/** For frames that may be stored, because the link broke or an old server stored the last frame. */
+/**
+ * The frames may be stored nevertheless. This is possible if the link broke, or if an old server
+ * stored only the last frame.
+ */
 const uncertain = { isRefused: false, pauseMs: 0 };
 const firstSend = 1;
 
@@ -83,7 +82,7 @@ export class BatchesUnderWay {
     this.#options = options;
   }
 
-  /** Sends the batch under `token`, which must differ from the token of every frame and batch. */
+  /** `token` must differ from the tokens of all other frames and batches. */
   send(batch: AtomicBatch, token: string): void {
     const { link, processId, inbox, ackTimeoutMs, monotonicMs, log } = this.#options;
     const { frames } = batch;
@@ -105,7 +104,6 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Handles a reply. Returns false if no batch has the token. */
   handleReply(token: string, message: Msg): boolean {
     const batch = this.#batches.get(token);
     if (batch === undefined) return false;
@@ -113,14 +111,13 @@ export class BatchesUnderWay {
     if (typeof ack !== "object") this.#notAcknowledged(batch, ack);
     else if (isOf(batch, ack)) this.#acknowledge(batch, ack);
     else {
-      // A server older than 2.12 answers the last frame alone.
+      // A server older than 2.12 knows no atomic batches, and acknowledges only the last frame.
       this.#options.metrics.ackFailed("malformed");
       this.#fail(batch, uncertain);
     }
     return true;
   }
 
-  /** Splits batches without a timely answer. Removes batches whose frames all have an outcome. */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
       if (monotonicMs >= batch.retryMonotonicMs) this.#unanswered(batch, "timeout");
@@ -131,7 +128,7 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Splits all batches after a reconnect. Answers that were sent while disconnected are lost. */
+  /** Splits all batches, because answers that were sent during the disconnection are lost. */
   splitAll(): void {
     for (const batch of this.#batches.values()) this.#unanswered(batch, "disconnected");
   }
@@ -150,13 +147,15 @@ export class BatchesUnderWay {
     if (!batch.isSplit) {
       const { departures } = batch;
       departures.batchEnded(true);
-      // Sends the next batch before answering up to a thousand requests of this batch.
+      // The next batch is sent first, because answering the requests of this batch takes time.
+      // There may be up to a thousand of them.
       flushes.now(departures);
       metrics.batchEnded("stored", frames.length);
     }
     noteStored(batch.stream, monotonicMs());
-    // The NATS client writes to the socket in an earlier microtask, so the next batch is sent
-    // first. At 1,000 projects, this gives 10 % more events per second.
+    // The microtask runs after the NATS client has written the next batch to the socket. So the
+    // next batch is sent before these requests are answered. With 1,000 projects, this increases
+    // the events per second by 10 %.
     queueMicrotask(() => this.#acknowledgeFrames(batch, ack));
   }
 
@@ -178,7 +177,8 @@ export class BatchesUnderWay {
       { stream: batch.stream.name, frames: batch.frames.length, reason: why },
       "atomic batch not stored: the gateway sends its frames one by one",
     );
-    // A single node checks its free space for each message, so it may have stored some messages.
+    // A single node checks its free space for each message. So it may have stored some of the
+    // messages.
     this.#fail(batch, { isRefused: isRefused && why !== "server_full", pauseMs });
   }
 
@@ -208,11 +208,7 @@ function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
   return seq - frames.length + 1;
 }
 
-/**
- * Updates the stream's sequence before the frames are acknowledged, because frames that are sent
- * from now on get higher sequences. If the sequence decreased, the frames' acknowledgements show
- * this.
- */
+/** Must be called before the acknowledgement, because later frames get higher sequences. */
 function noteSequence(batch: AtomicBatch, ack: PubAck): void {
   const { stream, frames } = batch;
   if (stream.refusal !== undefined || firstSequence(batch, ack) <= frames[0]!.sequenceBefore)

@@ -1,17 +1,13 @@
-// Chooses the queue whose frame is sent next to a stream. Live queues have priority. The number of
-// bulk and historical frames in flight is limited, so that a live frame waits for only a few of
-// them. Each stream has its own departures, so a stuck stream delays no other stream.
+// Chooses the queue that sends the next frame to a stream. Live queues have priority. The number of
+// bulk and historical frames in flight is limited, so that a live frame must wait for only a few of
+// them.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Distance } from "./distance.ts";
 import { Fifo } from "./fifo.ts";
 import { type Batching, Together, type TogetherOptions } from "./together.ts";
 
-export type Departure =
-  | "alone"
-  | "inBatch"
-  /** The frame's batch was split, so the frame must be sent again, alone. */
-  | "split";
+export type Departure = "alone" | "inBatch" | "split";
 
 interface Queue {
   readonly lane: Lane;
@@ -30,32 +26,30 @@ interface Departing {
 }
 
 interface DeparturesOptions extends TogetherOptions {
-  /** If absent, the store counts as near. */
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
-/** Unacknowledged bytes below which another background frame may be sent. */
+/** Another background frame may be sent while fewer bytes than this are unacknowledged. */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * Unacknowledged bulk bytes of a project below which another of its bulk frames may be sent.
- * Otherwise, each small request with own frames would wait for the previous fsync.
+ * A bulk frame may be sent while its project has fewer unacknowledged bulk bytes than this.
+ * Otherwise, a small request with its own frames would always wait for the fsync of the previous
+ * one.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
 
-/** Maximum number of frames of split batches that are sent before a frame of a queue. */
 const splitInARowMax = 3;
 
 export class Departures<Leaving extends Departing> {
   readonly #framesUnackedMax: number;
   readonly #live = new Fifo<Leaving["queue"]>();
   readonly #background = new Fifo<Leaving["queue"]>();
-  /** Frames of split atomic batches, in the order in which they are sent again. */
   readonly #ofSplit = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /** Number of unacknowledged frames sent alone. While they fill the window, no batch is sent. */
+  /** The number of frames that were sent alone. While they fill the window, no batch is sent. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
@@ -67,12 +61,10 @@ export class Departures<Leaving extends Departing> {
     this.#together = new Together(stream, together);
   }
 
-  /** Whether background frames in flight may delay a live frame in the store. */
   get backgroundUnderWay(): boolean {
     return this.#backgroundBytesUnacked > 0;
   }
 
-  /** Counts that are all 0 when every frame has an outcome. */
   get underWay(): { frames: number; backgroundBytes: number; alone: number; batches: number } {
     const [frames, backgroundBytes] = [this.#framesUnacked, this.#backgroundBytesUnacked];
     return { frames, backgroundBytes, ...this.#together.underWay };
@@ -83,7 +75,6 @@ export class Departures<Leaving extends Departing> {
     return this.room > 0 && (this.#queueMayLeave() || this.#ofSplit.length > 0);
   }
 
-  /** Whether the next live frames are sent as an atomic batch, if enough of them fit. */
   get batchIsDue(): boolean {
     return this.isBatch(this.#live.length);
   }
@@ -92,20 +83,18 @@ export class Departures<Leaving extends Departing> {
     return this.room > 0 && this.#together.isDue(frames);
   }
 
-  /** How many more frames can be sent alone, such as frames that are too large for a batch. */
   get room(): number {
     return this.#framesUnackedMax - this.#framesUnacked;
   }
 
-  /** The waiting live queues, in the order in which `nextOfBatch` returns them. */
   get liveWaiting(): Iterable<Leaving["queue"]> {
     return this.#live;
   }
 
   /**
-   * Returns whether a frame of the queue may be sent in addition to its unacknowledged frames. For
-   * history, a single frame in flight preserves the order. For live events, more frames in flight
-   * gave fewer events per second and twice the fsyncs.
+   * A queue of historical events has one frame in flight, which preserves their order. A live queue
+   * usually has one too: in a test, more frames gave fewer events per second and twice as many
+   * fsyncs.
    */
   mayLeave(queue: Leaving["queue"]): boolean {
     if (queue.unacked === 0) return true;
@@ -117,14 +106,13 @@ export class Departures<Leaving extends Departing> {
     );
   }
 
-  /** Adds a queue that has a frame to send, unless it is already added. */
   push(queue: Leaving["queue"]): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
   /**
-   * Removes and returns the queue whose frame is sent next, if any. If no background frame is in
-   * flight, a background queue is next, so that live frames cannot starve it.
+   * If no background frame is in flight, a background queue is next. Otherwise, live frames could
+   * delay it forever.
    */
   next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
@@ -134,7 +122,6 @@ export class Departures<Leaving extends Departing> {
     return liveMayLeave ? this.#live.shift() : undefined;
   }
 
-  /** Removes and returns the next frame of a split batch. These frames have waited longest. */
   nextOfSplit(): Leaving | undefined {
     if (this.#ofSplit.length === 0 || this.room === 0) return undefined;
     if (this.#splitInARow === splitInARowMax && this.#queueMayLeave()) {
@@ -145,16 +132,15 @@ export class Departures<Leaving extends Departing> {
     return this.#ofSplit.shift();
   }
 
-  /** Removes and returns the queue of the next frame in an atomic batch, if any. */
   nextOfBatch(): Leaving["queue"] | undefined {
     return this.#live.shift();
   }
 
   /**
-   * Returns whether a live queue may have a second frame in flight. True if waiting would save the
-   * store no work, because the queue waits for background frames or the network is slow. False
-   * while frames of a split batch wait, because the second frame could overtake an earlier frame of
-   * its project.
+   * Returns whether a second frame may be sent before the first one is acknowledged. This is useful
+   * if the queue waits for background frames anyway, or if the network is slow. While a split batch
+   * is being sent again, it returns false, because the second frame must not overtake the frames of
+   * the batch.
    */
   #maySendSecond(): boolean {
     if (this.#ofSplit.length > 0) return false;
@@ -194,7 +180,6 @@ export class Departures<Leaving extends Departing> {
     this.#backgroundBytesUnacked -= frame.departedBytes;
   }
 
-  /** Records that the frame is sent in the atomic batch that is being filled. */
   leftInBatch(frame: Departing): void {
     frame.departure = "inBatch";
     frame.queue.unacked++;
@@ -204,12 +189,10 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchLeft();
   }
 
-  /** Records that no frame waits for the batch. `isStored` means an acknowledged batch. */
   batchEnded(isStored: boolean): void {
     this.#together.batchEnded(isStored);
   }
 
-  /** Queues the frame of a split batch until the window has room, unless it is already queued. */
   batchSplit(frame: Leaving): void {
     if (frame.departure !== "inBatch") return;
     frame.departure = "split";

@@ -1,6 +1,6 @@
-// Estimates whether the network round trip is a large part of the time until an acknowledgement. A
-// ping measures the round trip alone. If the round trip dominates, two frames in flight hardly
-// delay each other. With a near store or a slow disk, one large frame is less work than two frames.
+// Estimates whether the network round trip is a large part of the time until an acknowledgement. If
+// so, two frames in flight hardly delay each other. If the store is near, one large frame causes
+// less work than two small ones.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -9,20 +9,20 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Number of pings. The shortest ping counts, because any ping may wait for this process. */
+/**
+ * Only the shortest of these pings counts, because the others may have been delayed by this
+ * process.
+ */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/** Minimum round trip of a store that counts as far. A shorter round trip gains too little. */
+/** If the round trip is shorter, a second frame in flight gains too little. */
 const farMsMin = 2;
-/** Minimum share of the round trip in the time until an acknowledgement, for a far store. */
 const roundTripShareMin = 1 / 3;
-/** Weight of the newest acknowledgement in the moving average. */
 const newestShare = 0.1;
 
 export class Distance {
   readonly #link: DistanceOptions["link"];
   readonly #monotonicMs: () => number;
-  /** Durations of recent pings. A reconnect replaces the array, so that late pings are ignored. */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
   #roundTripMs = 0;
@@ -31,7 +31,6 @@ export class Distance {
   constructor({ link, monotonicMs }: DistanceOptions) {
     this.#link = link;
     this.#monotonicMs = monotonicMs;
-    // The next server may be at another distance.
     link.onChange(() => {
       this.#pingsMs = [];
       this.#roundTripMs = 0;
@@ -45,7 +44,6 @@ export class Distance {
     return this.#roundTripMs >= roundTripShareMin * this.#ackMs;
   }
 
-  /** Records that a frame is sent. Sends a ping if a ping is due. */
   left(): void {
     const monotonicMs = this.#monotonicMs();
     if (monotonicMs < this.#nextPingMonotonicMs || !this.#link.connected) return;
@@ -63,7 +61,6 @@ export class Distance {
     try {
       await this.#link.connection.flush();
     } catch {
-      // The connection is lost. Other code handles this.
       return;
     }
     const nowMs = this.#monotonicMs();

@@ -1,6 +1,6 @@
-// Handles the deadlines of the requests that wait for a frame. Each request of a shared frame times
-// out alone. If its lines are certainly not in the store, they are removed from the frame.
-// Otherwise, the lines stay, and the request receives `unknown`.
+// Handles the deadlines of the requests that wait for a frame. Each request times out separately.
+// If its lines are certainly not in the store, they are removed from the frame. Otherwise they stay
+// in the frame, and the request receives `unknown`.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "./port.ts";
@@ -8,10 +8,8 @@ import type { FrameOutcome, FrameWaiter } from "./port.ts";
 export const joinWords = 3;
 
 interface ExpiringFrame {
-  /** The earliest deadline of the waiting requests, in monotonic milliseconds. */
   deadlineMs: number;
   waiters: FrameWaiter[];
-  /** The deadline, the events and the bytes of each waiter, in a flat array. */
   joins: number[];
   joinedBytes: number;
   joinedEvents: number;
@@ -24,16 +22,13 @@ export interface Expiry {
   readonly code: ErrorCode;
 }
 
-/** The waiters that were removed from their frame, with their entries in `joins`. */
 export interface Expired {
   readonly waiters: FrameWaiter[];
   readonly joins: number[];
   readonly bytesCut: number;
-  /** The position of each waiter's lines, if the lines are still in the frame. */
   readonly ranges: { readonly start: number; readonly end: number }[];
 }
 
-/** Returns whether the deadlines of all waiters are past. Then the frame itself expires. */
 export function isPast(
   { deadlineMs, joins }: Pick<ExpiringFrame, "deadlineMs" | "joins">,
   monotonicMs: number,
@@ -43,14 +38,14 @@ export function isPast(
   return true;
 }
 
-/** Replaces a waiter that has received `unknown`. The waiter's lines stay in the frame. */
+/** This placeholder replaces a waiter that has received `unknown`. Its lines stay in the frame. */
 const notified: FrameWaiter = { frameSettled: () => {} };
 const notifiedDeadlineMs = Number.NEGATIVE_INFINITY;
 
 /**
- * Removes the waiters whose deadline is past. With `refused`, also removes their lines, and the
- * lines that have no waiter. With `unknown`, a placeholder replaces the waiter, because the
- * positions of the other lines depend on its entry.
+ * Removes the waiters whose deadline has passed. If their outcome is `refused`, it also removes
+ * their lines, and the lines without a waiter. If their outcome is `unknown`, a placeholder
+ * replaces each waiter, because the positions of the other lines depend on its entry.
  */
 export function takeExpired(
   frame: ExpiringFrame,

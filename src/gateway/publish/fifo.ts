@@ -1,5 +1,3 @@
-// A first-in, first-out queue. Pushing and shifting take amortized constant time.
-
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -20,7 +18,6 @@ export class Fifo<T> {
     const item = this.#items[this.#head];
     if (item === undefined) return undefined;
     this.#items[this.#head++] = undefined;
-    // Keeps memory proportional to the length.
     if (this.#head * 2 >= this.#items.length) {
       this.#items.copyWithin(0, this.#head);
       this.#items.length -= this.#head;
@@ -29,7 +26,6 @@ export class Fifo<T> {
     return item;
   }
 
-  /** Removes and returns the items that pass the test. The other items stay in order. */
   take(test: (item: T) => boolean): T[] {
     const taken: T[] = [];
     const rest: T[] = [];

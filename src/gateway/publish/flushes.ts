@@ -1,5 +1,5 @@
-// Sends frames at the end of the event loop iteration in which a queue becomes ready. Callers never
-// send frames directly, so lines can join a frame until the end of the iteration.
+// Sends frames at the end of the event loop iteration in which their queue becomes ready. No other
+// code sends a frame, so that lines can be added to it until then.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { AtomicBatch, fitsBatch } from "./atomic-batches.ts";
@@ -11,7 +11,6 @@ interface FlushesOptions {
   readonly link: Pick<NatsLink, "connected" | "onChange">;
   readonly monotonicMs: () => number;
   readonly next: Pick<NextFrames, "peek">;
-  /** Sends the next frame of the queue, if any, or adds the frame to the given batch. */
   readonly sendNext: (
     queue: FrameQueue,
     monotonicMs: number,
@@ -23,10 +22,8 @@ interface FlushesOptions {
 
 export class Flushes {
   readonly #options: FlushesOptions;
-  /** The departures of the streams for which a frame can be sent. */
   readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
-  // The callback of a flush, created once so that a flush creates no closure.
   readonly #flushNow = (): void => this.#flush();
 
   constructor(options: FlushesOptions) {
@@ -44,13 +41,12 @@ export class Flushes {
     this.#schedule();
   }
 
-  /** Sends the stream's frames immediately. Must not be called during a call of the intake. */
+  /** Sends frames immediately. Must not be called during a call of the intake. */
   now(departures: Departures<Frame>): void {
     if (!this.#options.link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
   }
 
-  /** Makes the queue wait in its stream if it may send. Returns whether it waits. */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;
@@ -70,13 +66,11 @@ export class Flushes {
     const monotonicMs = this.#options.monotonicMs();
     for (const departures of this.#leaving) {
       this.#flushStream(departures, monotonicMs);
-      // The remaining frames are sent after the reconnect.
       if (!this.#options.link.connected) return;
       this.#leaving.delete(departures);
     }
   }
 
-  /** Sends frames of split batches and of waiting queues, in turn, until the window is full. */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
     if (this.#options.link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
@@ -92,7 +86,6 @@ export class Flushes {
     }
   }
 
-  /** Returns whether enough of the frames that can be sent now fit a batch. */
   #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;
     let fitting = 0;
@@ -107,7 +100,10 @@ export class Flushes {
     return false;
   }
 
-  /** Sends the batch before the large frames, because it may have an earlier frame of a queue. */
+  /**
+   * The batch is sent before the large frames, because a queue may have an earlier frame in the
+   * batch.
+   */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];
@@ -144,11 +140,10 @@ export class NextFrames {
     this.#discard = discard;
   }
 
-  /** Returns the frame that is sent next, without removing it, or undefined. */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
-      // Without waiters, the frame has only lines of requests that failed half-way. Such lines must
-      // not be stored.
+      // If a frame has no waiters, it contains only lines of failed requests. Such lines must not
+      // be stored.
       if (frame.waiters.length > 0) return frame;
       sealed.shift();
       this.#discard(frame);
@@ -156,7 +151,6 @@ export class NextFrames {
     return open === undefined || open.waiters.length === 0 ? undefined : open;
   }
 
-  /** Removes and returns the frame that is sent next, with a message id. */
   of(queue: FrameQueue): Frame | undefined {
     const frame = this.peek(queue);
     if (frame === undefined) return undefined;

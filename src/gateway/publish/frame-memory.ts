@@ -1,13 +1,9 @@
-// Memory for frames, pooled in a few sizes up to the size of a full frame.
-
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 import { memoryBytesFor } from "./frame.ts";
 
 const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
-/** Sizes for frames of one request. The largest size is for a large request. */
 const ownSizes = [1_024, 4_096, 16_384, 65_536, 262_144];
-/** Sizes for shared frames, which grow from one size to the next. */
 const sharedSizes = [4_096, 65_536, 262_144];
 
 export class FrameMemory {
@@ -17,7 +13,6 @@ export class FrameMemory {
     idleMs,
     wasteFactor: 1,
   });
-  /** Ascending sizes of pooled memory. `#sharedSizes` is a subset. */
   readonly #ownSizes: readonly number[];
   readonly #sharedSizes: readonly number[];
 
@@ -32,12 +27,10 @@ export class FrameMemory {
     return sizeFor(this.#ownSizes, lineBytes);
   }
 
-  /** Returns memory for at least `lineBytes` of lines. The memory is not cleared. */
   takeOwn(lineBytes: number): Buffer {
     return this.#pool.take(sizeFor(this.#ownSizes, lineBytes));
   }
 
-  /** Like `takeOwn`, but for a frame that more lines may join. */
   takeShared(lineBytes: number): Buffer {
     return this.#pool.take(sizeFor(this.#sharedSizes, lineBytes));
   }

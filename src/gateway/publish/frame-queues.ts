@@ -1,6 +1,6 @@
-// Chooses the queue of a frame. The frames of one queue stay in order and wait for each other. A
-// queue belongs to one project. By a setting, a queue may belong to the small live requests of a
-// partition.
+// Chooses the queue of a frame. The frames of one queue are sent in order, and wait for each other.
+// A queue belongs to one project. If a setting enables it, the small live requests of all projects
+// of a partition share one queue.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import {
@@ -15,8 +15,9 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * On the live lane, large requests have a separate queue (`bulk`), so that a single event does not
- * wait for megabytes. History has one kind of queue, to preserve its order.
+ * On the live lane, large requests have a separate queue (`bulk`), so that a small request does not
+ * wait for megabytes. On the historical lane, there is only one kind of queue, because this
+ * preserves the order of events.
  */
 type QueueKind = Lane | "bulk";
 
@@ -26,24 +27,17 @@ interface FrameQueuesConfig {
   readonly frameScope: FrameScope;
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
-  /** Minimum number of frames for an atomic batch. Default: measured. */
   readonly batchesFrom?: number | undefined;
   readonly distance?: Distance;
 }
 
-/** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
-/**
- * Returns the window of a stream. Each stream gets a share of the process's window, so that a stuck
- * stream cannot use up all of it.
- */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
 }
 
-/** Maximum number of idle queues per kind. So a queue is rarely removed while its project sends. */
 const idleQueuesMax = 4_096;
 
 export class FrameQueues {
@@ -56,7 +50,6 @@ export class FrameQueues {
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
   readonly #departures: ReadonlyMap<StreamState, Departures<Frame>>;
-  // The last requested queue, because a request asks for the same queue several times.
   #last: FrameQueue | undefined = undefined;
   #lastKind: QueueKind = "live";
   #lastProjectId = "";
@@ -108,7 +101,6 @@ export class FrameQueues {
   }
 }
 
-/** The queues of one kind by project. An added queue removes idle queues. */
 class CachedQueues {
   readonly #queues = new Map<string, { readonly queue: FrameQueue; wasRequested: boolean }>();
   #rotation = this.#queues.entries();
@@ -123,10 +115,6 @@ class CachedQueues {
     return cached?.queue;
   }
 
-  /**
-   * Adds a queue, and checks two other queues in rotation. So every queue is checked before the
-   * number of queues has doubled.
-   */
   add(projectId: string, queue: FrameQueue): void {
     this.#queues.set(projectId, { queue, wasRequested: true });
     for (let visits = 0; visits < 2; visits++) {
@@ -142,7 +130,6 @@ class CachedQueues {
   }
 }
 
-/** Returns whether the queue can be removed. It must have no frame. */
 function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
 }

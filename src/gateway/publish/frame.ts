@@ -1,5 +1,5 @@
-// A frame and its queue. Both are state only. The publisher decides when a frame is sent, and what
-// its outcome is.
+// A frame and its queue. They contain only state. The publisher decides when a frame is sent, and
+// determines its outcome.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -23,18 +23,12 @@ export class FrameQueue {
   readonly subject: string;
   readonly stream: StreamState;
   readonly departures: Departures<Frame>;
-  /** True for a bulk or historical queue, whose frames wait for live frames. */
   readonly background: boolean;
-  /** The shared frame to which lines are appended; undefined before the first line. */
   open: Frame | undefined = undefined;
-  /** Frames that accept no more lines, in the order of sending. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
-  /** Bytes of the unacknowledged frames of a background queue, else 0. */
   unackedBytes = 0;
-  /** Whether the queue waits in its stream's departures. */
   ready = false;
-  /** Whether the queue has waiting or unacknowledged frames. */
   busy = false;
 
   constructor(
@@ -70,57 +64,65 @@ export class FrameQueue {
 
 const noFrames: readonly Frame[] = [];
 
-// The memory has space for the protocol line and headers before the lines, and for CRLF after them,
-// so that the message is contiguous. The NATS client would copy a message in pieces into fresh
-// memory, which took a third of the gateway's time.
+// In the memory, there is space for the protocol line and the headers before the lines, and for
+// CRLF after them. So the whole message is contiguous, and the NATS client need not copy it.
+// Copying took a third of the gateway's time.
 const headRoomBytes = 1_024;
-/** Bytes that nats-server stores with each message, besides its subject, headers and payload. */
+/** nats-server stores this number of bytes per message, plus subject, headers and payload. */
 const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
 
-/** A shared or own frame. Both have the same class, so that V8 sees one object shape. */
+/** All frames have the same class, because V8 is faster if all objects have the same shape. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
   memory: Buffer;
   buffer: Buffer;
   length = 0;
   events = 0;
-  /** The message id, equal at every send; "" until the caller or the publisher sets it. */
+  /**
+   * The message id. It is the same for every send. It is "" until the caller or the publisher sets
+   * it.
+   */
   messageId = "";
-  /** Whether the caller set the id. Then another request may have stored a message with this id. */
+  /**
+   * This flag is true if the caller has set the message id. Another request may then have stored a
+   * message with the same id.
+   */
   isNamed = false;
   waiters: FrameWaiter[] = [];
-  /** The deadline, the events and the bytes of each waiter, in a flat array without objects. */
   joins: number[] = [];
-  /** The earliest deadline of the frame's waiters, in monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
-  /** Number of events with a waiter. Their bytes count against the budget. */
+  /** The events that have a waiter. Their bytes count towards the budget. */
   joinedEvents = 0;
   joinedBytes = 0;
-  /** Memory of a submitted own frame beyond its lines. It also counts against the budget. */
+  /** The memory of a submitted own frame minus its lines. It also counts towards the budget. */
   overheadBytes = 0;
-  /** Bytes of the frame when it was sent. `Departures` counts them for a background queue. */
   departedBytes = 0;
-  /** Identifies the frame in its reply subject. Never reused, so no late reply matches another. */
+  /**
+   * Identifies the frame in its reply subject. Tokens are never reused, so a late reply cannot
+   * match another frame.
+   */
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
-  /** Bytes before the lines in the last message built in this memory, or 0. */
   #headBytes = 0;
-  /** Bytes of the message in the stream in addition to its lines; 0 before the first send. */
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
-  /** The highest acknowledged sequence at the first send. The frame's own sequence is higher. */
+  /**
+   * The highest sequence that was acknowledged before the first send. The sequence of this frame
+   * must be higher.
+   */
   sequenceBefore = 0;
-  /** When to send an unanswered frame again, in monotonic milliseconds. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /** Whether the frame waits for `retryMonotonicMs` after a transient answer or a split batch. */
+  /** This flag is true while the frame waits after a temporary error or a split batch. */
   pausing = false;
   departure: Departure = "alone";
-  /** Shared with retries of the frame's timed-out requests, which wait for the frame's outcome. */
+  /**
+   * The state that is shared with retries of the frame's timed-out requests. These retries wait for
+   * the outcome of the frame.
+   */
   fate: Fate | undefined = undefined;
-  /** The span of the message; undefined unless a waiting request is sampled. */
   span: MessageSpan | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
@@ -139,7 +141,7 @@ export class Frame implements FrameSink {
     this.events = this.joinedEvents;
   }
 
-  /** Assigns to `waiter` the lines added since the previous call. Returns their length in bytes. */
+  /** Assigns the lines added since the previous call to `waiter`. Returns their length in bytes. */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
     this.waiters.push(waiter);
@@ -158,7 +160,10 @@ export class Frame implements FrameSink {
     this.#headBytes = 0;
   }
 
-  /** Moves the lines to new memory, because the old memory may be in the client's buffer. */
+  /**
+   * Moves the frame to new memory, because the NATS client may still have the old memory in its
+   * buffer.
+   */
   leaveMemory(): void {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
@@ -167,13 +172,11 @@ export class Frame implements FrameSink {
     return 1 + this.#messageOverheadBytes / Math.max(1, this.length);
   }
 
-  /** Records that a send was refused. Ignores a second answer to the same send. */
   refuse(send: number): void {
     this.#refusedSends ??= new Set();
     this.#refusedSends.add(send);
   }
 
-  /** Whether every send was refused. Then the frame is certainly not stored. */
   get isRefused(): boolean {
     return (this.#refusedSends?.size ?? 0) >= this.sends;
   }
@@ -183,16 +186,15 @@ export class Frame implements FrameSink {
     this.isNamed = true;
   }
 
-  /** Releases the memory. A line that is written too late finds no space. */
+  /** If a line is written after this, it finds no space. */
   dropMemory(): void {
     this.memory = noMemory;
     this.buffer = noMemory;
   }
 
   /**
-   * Builds the message (HPUB) in the frame's memory without changing the lines. A head of the same
-   * length overwrites the previous head. `reply` is "" if no answer is wanted. Each of the
-   * `batchHeaders` ends in CRLF.
+   * Builds the message (HPUB) in the memory of the frame. If `reply` is "", no answer is requested.
+   * Each of the `batchHeaders` must end in CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =
@@ -208,7 +210,8 @@ export class Frame implements FrameSink {
       throw new Error(
         `cannot write the head of a frame: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
       );
-    // A head of another length begins at another offset, and would corrupt an earlier send.
+    // If the length of the head changes, the head begins at a different offset. It would then
+    // overwrite a message that the NATS client may still have to send.
     if (this.#headBytes > 0 && this.#headBytes !== head.length) this.leaveMemory();
     this.#headBytes = head.length;
     const end = headRoomBytes + this.length;
@@ -223,7 +226,6 @@ function traceHeaderOf(span: MessageSpan | undefined): string {
 }
 
 export class Fate {
-  /** The frame; undefined once it has an outcome. */
   frame: Frame | undefined;
   isStored = false;
 

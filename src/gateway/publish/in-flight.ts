@@ -1,7 +1,6 @@
-// The frames that were sent and have no outcome yet. Retries them under the same message id until
-// they are acknowledged, for at most `frameMsMax`, even after the waiters' deadlines: the retry of a
-// client that received `timeout` joins the frame in flight. A frame is `refused` only if every send
-// was refused.
+// The frames that were sent but have no outcome yet. A frame is retried under the same message id
+// for at most `frameMsMax`. Retries continue after the deadlines of its waiters, so that a client's
+// retry can wait for the same frame. A frame is `refused` only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -27,16 +26,14 @@ export interface InFlightOptions {
   readonly metrics: PublishMetrics;
   readonly log: Log;
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /** Called when some waiters' deadlines are past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
-  /** Called when JetStream reports a full stream or server. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
 /**
- * Maximum milliseconds from the first send of a frame to its outcome. Less than the duplicate window
- * of the streams: JetStream would store a later retry a second time.
+ * This must be less than JetStream's duplicate window. Otherwise, JetStream would store a late
+ * retry a second time.
  */
 export const frameMsMax = 100_000;
 
@@ -52,7 +49,6 @@ export class InFlight {
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
   readonly #batches: BatchesUnderWay;
-  /** The frames by token, in the order of their first sends. Retries have the same order. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
   #isHolding = true;
@@ -95,7 +91,7 @@ export class InFlight {
     return this.#frames.size;
   }
 
-  /** Publishes a frame for the first time. Must be called only while connected. */
+  /** Must be called only while connected. */
   send(frame: Frame, monotonicMs: number): void {
     this.#begin(frame, monotonicMs);
     this.#attempt(frame, monotonicMs);
@@ -106,7 +102,7 @@ export class InFlight {
     this.#batches.send(batch, this.#nextToken());
   }
 
-  /** Publishes a frame of a split batch again, alone. Must be called only while connected. */
+  /** Sends a frame of a split batch again. Must be called only while connected. */
   retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
       this.#expire(frame, monotonicMs);
@@ -144,12 +140,14 @@ export class InFlight {
     }
   }
 
-  /** Ends every frame now, as at its deadline. */
   abandon(): void {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** Ends all frames without waiters from now on. During a drain, no retry can join them. */
+  /**
+   * From now on, frames without waiters end immediately, because no client can retry during a
+   * drain.
+   */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -178,7 +176,6 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Queues a frame of a split batch until the window, which counts no batches, has room. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -191,8 +188,7 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // After a reconnect, the limit of this server is smaller than the limit of the previous
-      // server.
+      // The server after a reconnect may have a lower limit than the previous server.
       this.#log.error({ bytes: frame.length, bytesMax }, "frame too large for this nats-server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
@@ -244,10 +240,9 @@ export class InFlight {
     const { stream } = frame.queue;
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
-    // Only a new message shows that the stream stores events. Even a leader without a majority
-    // recognizes messages that another request had stored.
+    // A duplicate does not count, because even a leader without a majority recognizes duplicates.
     if (outcome === "stored") noteStored(stream, monotonicMs);
-    // If the caller set the id, another request may have stored an equal frame before this frame.
+    // If the caller has set the id, another request may have stored an equal frame earlier.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
     if (!isFromAnother && ack.seq <= frame.sequenceBefore) {
       this.#suspectStream(frame, ack.seq, monotonicMs);
@@ -255,7 +250,8 @@ export class InFlight {
       return;
     }
     if (stream.refusal !== undefined) {
-      // The stream was found unfit meanwhile, and may lose messages that it acknowledges.
+      // While the frame was in flight, the settings of the stream were found to be unsafe. The
+      // stream may lose messages that it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
@@ -268,9 +264,9 @@ export class InFlight {
   }
 
   /**
-   * Called if a new message got a sequence that is not above an acknowledged sequence. The earlier
-   * message is then lost. The new message may not be stored either, because the disk may be full,
-   * or another stream may have replaced this stream.
+   * Call this if a new message got a sequence that is not higher than an acknowledged one. The
+   * acknowledged message is then lost. Possible causes are a full disk, and a different stream
+   * under the same name.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -294,7 +290,6 @@ export class InFlight {
     this.#finish(frame, outcomeOf(frame, ack), undefined);
   }
 
-  /** Checks whether the original of a duplicate still exists. If not, the frame is sent as new. */
   async #checkOriginal(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
     const { token, messageId } = frame;
@@ -304,21 +299,18 @@ export class InFlight {
     try {
       isStored = await this.#storedMessages.has(stream.name, sequence, messageId);
     } catch (error) {
-      // The frame is retried after the pause. If it is a duplicate again, the check is repeated.
       this.#log.warn(
         { err: error, stream: stream.name, sequence },
         "frame reported as a duplicate: the gateway cannot check whether the earlier message still exists",
       );
       return;
     }
-    // Meanwhile, the frame has expired or got another answer.
     if (this.#frames.get(token) !== frame) return;
     if (stream.refusal !== undefined) this.#finish(frame, "unknown", stream.refusal.code);
     else if (isStored) this.#finishAcked(frame, ack, this.#monotonicMs());
     else this.#sendAsNew(frame, sequence);
   }
 
-  /** Sends the frame under a new message id, derived from the missing original. */
   #sendAsNew(frame: Frame, originalSequence: number): void {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
@@ -337,7 +329,6 @@ export class InFlight {
     this.#pause(frame, 0);
   }
 
-  /** Notifies the waiters whose deadline is past. A frame without waiters may end. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
     noteAway(frame.queue.stream, frame.firstSentMonotonicMs);
@@ -352,7 +343,9 @@ export class InFlight {
     this.#finish(frame, outcome, codeUnacked(outcome));
   }
 
-  /** Marks the stream as silent if it could have answered since the frame's first send. */
+  /**
+   * The stream counts as silent only if it could have answered since the first send of the frame.
+   */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
     const monotonicMs = this.#monotonicMs();

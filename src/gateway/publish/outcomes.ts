@@ -1,5 +1,5 @@
-// Decides from the answers to a frame's sends whether and when the frame is sent again. Also
-// decides the outcome of the frame.
+// Decides, from the answers to the sends of a frame, whether and when the frame is sent again, and
+// what its outcome is.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -8,22 +8,26 @@ import type { NoPubAck, PubAck } from "./pub-ack.ts";
 
 interface Consequence {
   readonly cause: AckFailureCause;
-  /** Whether the answered send certainly stored nothing. */
   readonly isRefused: boolean;
-  /** The code for the waiters of a frame that was sent alone; absent if the frame is retried. */
   readonly code?: ErrorCode;
-  /** Milliseconds before the retry; Infinity while the actual answer may still arrive. */
+  /**
+   * The pause before the next send. It is Infinity if no retry is needed yet, because the actual
+   * answer may still arrive.
+   */
   readonly pauseMs: number;
 }
 
-/** Pause after a transient answer: no stream, no leader, or an error of the store. */
+/** The pause after a temporary error: no stream, no leader, or an error of the store. */
 const refusedPauseMs = 100;
-/** Pause while an earlier send of the frame is not committed. Its commit answers both sends. */
+/**
+ * The pause while an earlier send of the frame is not committed. When it is committed, both sends
+ * are answered.
+ */
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
-  // A stream without space for a whole batch may have space for some of its frames. So after these
-  // answers to a batch, its frames are sent again immediately, and each frame gets its own answer.
+  // A whole batch may not fit even if some of its frames do. So each frame is sent again
+  // immediately.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
@@ -36,18 +40,20 @@ export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
   malformed: { cause: "malformed", isRefused: false, pauseMs: Number.POSITIVE_INFINITY },
 };
 
-/** Returns `stored` if only this frame's sends can have stored it, else `duplicate`. */
+/**
+ * Returns `stored` if the message must be from this frame. Returns `duplicate` if it may be from
+ * another request.
+ */
 export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
   const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
   return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
 }
 
-/** Returns `refused` if the frame is certainly not stored, else `unknown`. */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";
 }
 
-/** Why a send was not acknowledged. A closed list, because a cause is a metrics label. */
+/** The list is closed, because a cause is the value of a metrics label. */
 export const ackFailureCauses = [
   "timeout",
   "disconnected",
@@ -61,18 +67,15 @@ export const ackFailureCauses = [
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
-/** The outcomes of a batch. `parted`: it was split, and each frame is sent again alone. */
+/** `parted` means that the batch was split, and its frames are sent again one by one. */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 
 export interface PublishMetrics {
-  /** Counts a frame at its first send. `bytes` is the size of its payload. */
   frameSent(lane: Lane, events: number, bytes: number): void;
-  /** Counts an acknowledgement, `seconds` after the frame's first send. */
   frameAcked(lane: Lane, seconds: number): void;
   frameRetried(): void;
   batchEnded(outcome: BatchOutcome, frames: number): void;
   ackFailed(cause: AckFailureCause): void;
-  /** Counts an acknowledged frame that the stream already had. */
   duplicateFrame(lane: Lane, events: number): void;
 }

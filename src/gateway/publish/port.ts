@@ -1,4 +1,5 @@
-// The publisher's interface to the intake: frames, and waiters for the outcomes of frames.
+// The interface of the publisher to the intake. It consists of frames, and of waiters that receive
+// the outcomes of frames.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -9,21 +10,19 @@ import type { Project } from "../projects/project.ts";
 
 /**
  * The outcome of a frame.
- * - `stored`: acknowledged as new.
- * - `duplicate`: acknowledged, but already stored by an earlier request.
- * - `refused`: certainly not stored.
- * - `unknown`: sent, and not acknowledged by the deadline. It may be stored.
+ * - `stored`: the stream acknowledged it as new.
+ * - `duplicate`: the stream acknowledged it, but an earlier request had already stored it.
+ * - `refused`: it is certainly not stored.
+ * - `unknown`: it was sent, but not acknowledged by the deadline. It may be stored.
  */
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * A waiter: usually a request, which waits for the outcomes of the frames with its lines. Receives
- * each outcome at its deadline at the latest. Must not throw. `code` is the reason for `refused` or
- * `unknown`. The numbers are the waiter's part of the frame. `messageBytes` is its part of the
- * message in the stream.
+ * Receives the outcome of a frame, and must not throw. `code` is the reason if the outcome is
+ * `refused` or `unknown`. `events` and `bytes` count only the lines of this waiter. `messageBytes`
+ * is their share of the stored message.
  */
 export interface FrameWaiter {
-  /** The span of the waiting request; undefined unless the request is sampled. */
   readonly span?: RequestSpan | undefined;
   frameSettled(
     outcome: FrameOutcome,
@@ -36,39 +35,43 @@ export interface FrameWaiter {
 
 export interface RequestWaiter extends FrameWaiter {
   readonly senderAddress: string;
-  /** Calls the callback at the end. `isStored` means that the answer was 200 for all events. */
+  /** Registers a callback for the request's end. `isStored` is true if all events got a 200. */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
-/** Group commit to JetStream. All calls are synchronous. The waiter receives the outcome later. */
+/**
+ * Sends frames to JetStream and collects the acknowledgements. All calls are synchronous, and a
+ * waiter receives the outcome later.
+ */
 export interface Publisher {
   /**
-   * Returns the code with which a request must be rejected now, if any. While the store is
-   * unavailable, a small request is accepted and waits. Without `requestBytes`, the request counts
-   * as large.
+   * Returns the error for a request, or undefined to accept it. Without `requestBytes`, the request
+   * counts as large. While the store is unavailable, a small request is still accepted, and waits.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
-  /** Returns why the project's stream cannot accept events, if so. Small requests may wait. */
   refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
   streamOf(lane: Lane, projectId: string): string;
-  /** Returns the largest record that the project's stream accepts, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
-  /** Maximum payload of a frame. An own frame with one large record may exceed this size. */
+  /** The maximum size of a frame. Only an own frame with one large record may exceed it. */
   readonly frameBytesMax: number;
   /**
-   * Returns the open frame with space for `bytes` more (at most `frameBytesMax`). It may have lines
-   * of other projects. Lines without a waiter stay together in one frame.
+   * Returns a frame that has space for `bytes` more, which must be at most `frameBytesMax`. The
+   * frame may contain lines of other projects. All lines that have no waiter yet stay together in
+   * one frame.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Assigns to `waiter` the lines added since the previous call. `uuidless` states which events
-   * have no uuid. If a frame of a timed-out request has the same lines, the waiter gets the outcome
-   * of that frame instead.
+   * Assigns the lines that were added since the previous call to `waiter`. `uuidless` states which
+   * of their events have no uuid. If the request is a retry after a timeout, it gets the outcome of
+   * the frame that already contains its lines.
    */
   join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
-  /** Returns a frame that only the caller fills. One large record may exceed `frameBytesMax`. */
+  /** Returns a frame for lines of the caller alone. One large record may exceed `frameBytesMax`. */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /** Queues an own frame. `messageId` must be equal for equal events. "" makes the id unique. */
+  /**
+   * Queues an own frame. `messageId` must be the same for the same events. With "", the publisher
+   * generates a unique id.
+   */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   discard(frame: FrameSink): void;
 }

@@ -1,33 +1,35 @@
-// Interprets JetStream's reply to a frame. A client with publish permission could subscribe to a
-// frame's subject and reply too, so only a reply from the frame's stream counts.
+// Interprets JetStream's reply to a frame. Every client that may publish could send a reply. So a
+// reply counts only if it is from the stream of the frame.
 
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, batchRefusedCodes, noRoomCodes } from "../../platform/nats/api.ts";
 
 interface StreamMeant {
   readonly name: string;
-  /** The JetStream domain of the stream; "" for no domain, undefined if the domain is unknown. */
+  /** The JetStream domain of the stream. "" means no domain, undefined an unknown domain. */
   readonly domain: string | undefined;
 }
 
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
-  /** Whether the stream had the frame before this send. */
   readonly duplicate?: boolean;
   readonly domain?: string;
-  /** The id of the stored atomic batch. `seq` is its last sequence, `count` its size. */
+  /**
+   * The id of the stored atomic batch. In this case, `seq` is the last sequence of the batch, and
+   * `count` is its number of messages.
+   */
   readonly batch?: string;
   readonly count?: number;
 }
 
 /**
- * Why a reply is not an acknowledgement.
- * - `no_responders`, `refused`, `stream_full`, `server_full`, `too_large`: this send is certainly
+ * The reasons why a reply is not an acknowledgement.
+ * - `no_responders`, `refused`, `stream_full`, `server_full`, `too_large`: this send was certainly
  *   not stored.
  * - `failed`: one server failed to store the frame. Other servers of a cluster may have stored it.
  * - `batch_refused`: the atomic batch stored no message. Other sends may have stored some.
- * - `in_flight`: another send under the same message id is not committed yet, and may never be.
+ * - `in_flight`: another send with the same message id is not committed yet, and may never be.
  * - `foreign`: the reply is from another stream or another service.
  * - `malformed`: the reply is not from JetStream.
  */
@@ -45,10 +47,7 @@ export type NoPubAck =
 
 const noRespondersStatus = 503;
 
-/**
- * Meanings of JetStream's error codes for a publish or the commit of a batch. Any other code counts
- * as `failed`, because the frame may be stored.
- */
+/** Error codes that are not in this map count as `failed`, because the frame may be stored. */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
   ...batchRefusedCodes.map((code): [number, NoPubAck] => [code, "batch_refused"]),
@@ -71,7 +70,9 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
 ]);
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
-/** Returns the acknowledgement, or why the reply is not an acknowledgement. Never throws. */
+/**
+ * Returns the acknowledgement, or the reason why the reply is not an acknowledgement. Never throws.
+ */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
     return message.headers?.code === noRespondersStatus ? "no_responders" : "malformed";
@@ -84,15 +85,12 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   if (typeof stream !== "string") return "malformed";
   if (stream !== meant.name || isElsewhere(reply, meant)) return "foreign";
   if (isPubAck(reply)) return reply;
-  // nats-server 2.10 answers sequence 0 and `duplicate` if it has staged the message id, but has
-  // not stored the message.
+  // nats-server 2.10 answers with sequence 0 and `duplicate` if it has received the message id, but
+  // has not stored the message yet.
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
-/**
- * Returns whether the reply is from another domain. A leaf node and its hub may each have a stream
- * of the same name, and both receive the frame.
- */
+/** A leaf node and its hub may have a stream of the same name. Then both receive the frame. */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
   return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;
 }
@@ -104,8 +102,8 @@ function isPubAck(reply: unknown): reply is PubAck {
 
 function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  // An error without a code comes from Raft. The proposal was not accepted, for example because the
-  // server no longer leads the stream.
+  // An error without a code means that Raft did not accept the message, for example because the
+  // server is no longer the leader of the stream.
   if (code === undefined || code === 0)
     return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";
   if (

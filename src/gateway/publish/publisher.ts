@@ -1,6 +1,6 @@
-// Group commit. Lines are appended to the open frame of their queue. Frames are sent at the end of
-// the event loop iteration. If the windows are full, frames are sent when an acknowledgement frees
-// a slot. A request needs no timer, closure or promise.
+// Collects the lines of many requests in frames. Each line is appended to the open frame of its
+// queue. Frames are sent at the end of the event loop iteration, or when an acknowledgement frees a
+// slot of the window.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -44,23 +44,19 @@ interface PublisherOptions {
     readonly batchesFrom?: number | undefined;
   };
   readonly monotonicMs: () => number;
-  /** Prefix of message ids: random, unique to this process, at least 12 characters. */
+  /** A random id of this process, with at least 12 characters. */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Returns an id of the event in a record. All sends of the event have the same id. */
+  /** Returns an id of an event. The id must be the same whenever the client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
-  /** The states that the stream watch shares. Default: new states. */
   readonly streams?: StreamStates;
 }
 
-/** Interval between checks of the deadlines, while a queue is busy. */
 const tickMs = 25;
-/** Time without sends to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
 
-/** The outcome for waiters whose frame was not sent by their deadline. */
 const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
@@ -81,7 +77,6 @@ export class GroupPublisher implements Publisher {
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
   #drained: (() => void) | undefined;
-  // The callback of a tick, created once so that a tick creates no closure.
   readonly #tickNow = (): void => this.#tick();
 
   constructor(options: PublisherOptions) {
@@ -124,7 +119,6 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /** Maximum payload that the server accepts. A stream may accept less. */
   get recordBytesMax(): number {
     return this.#link.messageBytesMax - headerBytesMax;
   }
@@ -154,10 +148,6 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  /**
-   * Returns how long the project's stream has been unavailable, in milliseconds. If `lane` is
-   * undefined, returns how long the whole store has been unavailable.
-   */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
     return lane === undefined
@@ -190,7 +180,10 @@ export class GroupPublisher implements Publisher {
     return queue.open;
   }
 
-  /** Opens another frame. Lines without a waiter move to it, so that a request has one outcome. */
+  /**
+   * Lines without a waiter move to the new frame, so that all lines of a request are in one frame
+   * and have one outcome.
+   */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
     const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));
@@ -235,7 +228,7 @@ export class GroupPublisher implements Publisher {
       );
     }
     const { queue } = frame;
-    // Lines before this frame are stored before it. Lines after it get a later frame.
+    // This preserves the order: earlier lines are stored first, and later lines get another frame.
     if (queue.open !== undefined && queue.open.length > 0) queue.seal();
     this.#fit(frame);
     queue.sealed.push(frame);
@@ -243,7 +236,6 @@ export class GroupPublisher implements Publisher {
     this.#addWaiter(frame, waiter, deadlineMs);
   }
 
-  /** Moves the lines to smaller memory if they fit. Counts unused bytes against the budget. */
   #fit(frame: Frame): void {
     const { length } = frame;
     if (this.#memory.ownBytesFor(length) < frame.memory.length)
@@ -256,7 +248,9 @@ export class GroupPublisher implements Publisher {
     this.#settlement.discard(frameOf(sink));
   }
 
-  /** Rejects new events. Resolves when every frame has an outcome, or at the deadline. */
+  /**
+   * Rejects new events. Resolves when every frame has an outcome, or when the deadline has passed.
+   */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
     this.#inFlight.stopHolding();
@@ -321,7 +315,7 @@ export class GroupPublisher implements Publisher {
     }
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#flushes.markReady(queue);
-    // Any queue of the stream may use the free slot in the window now, even if this queue may not.
+    // All queues of the stream can use the free slot, even if this queue may not.
     this.#flushes.wake(queue.departures);
     this.#settlement.notify(frame, outcome, code);
     this.#removeIfIdle(queue);

@@ -1,5 +1,5 @@
-// Ends a frame, or a part of it: releases its bytes from the admission budget, returns its memory
-// to the pool, and notifies each waiter once. The publisher decides when.
+// Ends a frame or a part of it. Its bytes are released from the budget, its memory returns to the
+// pool, and each waiter is notified once.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -15,16 +15,14 @@ interface SettlementOptions {
   readonly admission: Admission;
   readonly memory: FrameMemory;
   readonly log: Pick<Log, "error">;
-  /** Called when no deferred waiter is left. */
   readonly allNotified: () => void;
 }
 
-/** Maximum number of waiters notified per event loop iteration. 6,000 took 233 ms. */
+/** The number is limited because notifying 6,000 waiters took 233 ms. */
 const notifiedPerTurn = 256;
 
 type Notifiable = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
 
-/** Waiters of a frame that are notified in a later event loop iteration, starting at `next`. */
 interface Pending {
   readonly frame: Notifiable;
   readonly outcome: FrameOutcome;
@@ -54,9 +52,8 @@ export class Settlement {
   }
 
   /**
-   * Releases a frame's budget and memory. The memory is reused only if the frame was never sent, or
-   * was sent once and acknowledged. The acknowledgement shows that the NATS client no longer reads
-   * it.
+   * Releases the bytes and the memory of a frame. The memory is reused only if the frame was never
+   * sent, or was sent once and acknowledged. Otherwise, the NATS client may still read it.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes + frame.overheadBytes);
@@ -64,13 +61,15 @@ export class Settlement {
     else frame.dropMemory();
   }
 
-  /** Returns memory to the pool. The frame must be unsent, or sent once and acknowledged. */
+  /** Must be called only if the frame was never sent, or was sent once and acknowledged. */
   discard(frame: Frame): void {
     this.#memory.give(frame.memory);
     frame.dropMemory();
   }
 
-  /** Notifies the waiters, some of them in a later event loop iteration. */
+  /**
+   * Notifies the waiters of a frame. Many waiters are notified in several event loop iterations.
+   */
   notify(frame: Notifiable, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const pending = { frame, outcome, code, next: 0 };
     if (this.isNotifying || !this.#notifySome(pending)) this.#pending.push(pending);
@@ -89,7 +88,6 @@ export class Settlement {
     this.#allNotified();
   }
 
-  /** Notifies as many waiters as this iteration allows. Returns whether all are notified. */
   #notifySome(pending: Pending): boolean {
     const { frame, outcome, code } = pending;
     const { waiters, joins, messageBytesPerByte } = frame;
@@ -114,7 +112,6 @@ export class Settlement {
     return true;
   }
 
-  /** Removes and notifies the waiters whose deadline is past. The frame stays in flight. */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;
     const gone = takeExpired(frame, monotonicMs, expiry);

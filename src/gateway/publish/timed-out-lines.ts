@@ -1,7 +1,6 @@
-// Recognizes retries of small requests that contained events without uuids and were answered
-// `timeout`. Such a retry waits for the frame of the first attempt, and its lines are not stored
-// again. Only a request from the same address counts as a retry. Equal requests from two addresses
-// may be different events of two clients, and a duplicate is better than the loss of an event.
+// Recognizes the retry of a small request that was answered with `timeout` and has events without
+// uuids. The retry waits for the frame of the first attempt, and its lines are not stored again. A
+// request counts as a retry only if it is from the same address.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -13,18 +12,16 @@ import type { Expired } from "./expiry.ts";
 import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
-/** Maximum cost of remembering lines per event loop iteration: bytes plus `eventCost` per event. */
 const rememberedCostPerTurn = 4_194_304;
 const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /** Returns an id of the event in a record. All sends of the event have the same id. */
+  /** Returns an id of an event. The id must be the same whenever the client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }
 
-/** The waiter for lines with some events that have no uuid. */
 export class UuidlessLines implements FrameWaiter {
   readonly request: RequestWaiter;
   readonly runs: SentWithRuns;
@@ -66,15 +63,13 @@ export class TimedOutLines {
   }
 
   /**
-   * If a frame of a timed-out request has the lines of `frame` that have no waiter, removes these
-   * lines from `frame`, and returns the state of the other frame. If this request fails too, the
-   * lines are remembered again.
+   * If the frame of a timed-out request has the same lines, removes them from `frame` and returns
+   * the state of the other frame.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;
     const name = this.#nameOf(frame, lines, { start: frame.joinedBytes, end: frame.length });
     let fate: Fate | undefined;
-    // Skips frames that ended without being acknowledged.
     do fate = this.#fates.take(name);
     while (fate !== undefined && fate.frame === undefined && !fate.isStored);
     if (fate === undefined) return undefined;

@@ -1,6 +1,6 @@
-// Decides whether the live frames of a stream are sent together as one atomic batch, or each alone.
-// On a single node, a batch takes about 3 ms, and little more for each frame. The time of a single
-// frame depends on fsyncs, replicas and the machine. So both times are measured.
+// Decides whether the live frames of a stream are sent as one atomic batch or one by one. A batch
+// takes about 3 ms on a single node. The time for a single frame depends on fsyncs, replicas and
+// the machine. So the gateway measures both times.
 
 export interface Batching {
   readonly takesAtomicBatches: boolean;
@@ -9,30 +9,25 @@ export interface Batching {
 export interface TogetherOptions {
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
-  /** Minimum number of frames for an atomic batch. Default: the measured break-even point. */
   readonly batchesFrom?: number | undefined;
 }
 
 export const batchFramesMin = 16;
 /**
- * Maximum number of batches in flight. A second batch would save the server 5 % of its time, but
- * cost as much for acknowledgements.
+ * A second batch at the same time would save 5 % of the server's time. But its acknowledgements
+ * would cost as much.
  */
 const batchesUnackedMax = 1;
-/** Number of single frames in flight from which a stream is saturated. */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
-/** Minimum number of frames of a measurement, because acknowledgements arrive in bursts. */
 const sampleFramesMin = 32;
 const sampleMsMin = 5;
 const newestShare = 0.25;
-/** Assumed duration of a batch before the first measurement. */
 const batchMsAtFirst = 4;
-/** Minimum factor by which a batch must be faster, because live frames wait for it. */
+/** A batch is used only if it is faster by this factor, because live frames must wait for it. */
 const gainMin = 2;
-/** Time with batches after which the rate of single frames is measured again. */
 const measureEveryMs = 1_000;
-/** Number of frames sent alone after a failed batch. Doubles at each consecutive failure. */
+/** The number of frames sent alone after a failed batch. It doubles with consecutive failures. */
 const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
 
@@ -43,17 +38,12 @@ export class Together {
   readonly #saturatedFrames: number;
   #aloneUnacked = 0;
   #batchesUnacked = 0;
-  /** Number of frames that must still be sent alone because a batch failed. */
   #toLeaveAlone = 0;
   #nextToLeaveAlone = framesAloneMin;
-  /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /** Time since which the stream is saturated without a batch in flight. Undefined otherwise. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
-  /** The time of the measurement before `#saturatedSinceMonotonicMs`. */
   #sampleMs = 0;
   #sampleFrames = 0;
-  /** Moving average of the duration of batches, in milliseconds. */
   #batchMs = batchMsAtFirst;
   #batchLeftMonotonicMs = 0;
   #batchEndedMonotonicMs = 0;
@@ -79,7 +69,6 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /** Minimum number of frames for a batch, including frames in flight alone. */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
     return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
@@ -92,7 +81,6 @@ export class Together {
     if (this.#isSaturated) this.#saturatedSinceMonotonicMs = this.#monotonicMs();
   }
 
-  /** Counts that are both 0 when every frame has an outcome. */
   get underWay(): { alone: number; batches: number } {
     return { alone: this.#aloneUnacked, batches: this.#batchesUnacked };
   }
@@ -111,7 +99,6 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /** Pauses the measurement, because a burst of acknowledgements ends the saturation. */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;
@@ -129,8 +116,8 @@ export class Together {
     this.#forgetSample();
     this.#saturatedSinceMonotonicMs = monotonicMs;
     this.#measuredMonotonicMs = monotonicMs;
-    // A slow batch, for example during an outage, might raise the required frames so far that no
-    // batch is sent or measured any more. So its duration counts for only a second.
+    // After a slow batch, for example during an outage, its duration counts for only a second.
+    // Otherwise, no further batch might ever be sent, and nothing would correct the measurement.
     if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }
@@ -147,7 +134,6 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /** Records that no frame waits for the batch. `isStored` means an acknowledged batch. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();

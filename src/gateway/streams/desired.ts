@@ -1,11 +1,18 @@
-// The rules for a stream's configuration: the settings of a new stream, and the requirements for an
-// existing stream. They ensure that acknowledged events stay in the stream.
+// The rules for the configuration of a stream: the settings of a new stream, and the requirements
+// for an existing one. They ensure that acknowledged events stay in the stream.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
-import { headerBytesMax, lanes, streamName, streamSubject } from "../../platform/nats/names.ts";
+import {
+  headerBytesMax,
+  lanes,
+  rejectedLane,
+  streamName,
+  streamSubject,
+} from "../../platform/nats/names.ts";
 import { storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
+import type { OwnLimits } from "./own-limits.ts";
 
 export interface StreamSettings {
   readonly subjectPrefix: string;
@@ -15,17 +22,14 @@ export interface StreamSettings {
   readonly liveAgeMax: number;
   readonly historicalAgeMax: number;
   readonly frameBytesMax: number;
-  /** Whether the streams should accept atomic batches, if nats-server supports them. */
   readonly atomicBatches: boolean;
-  /** The JetStream domain of the hub that mirrors the streams. Set only for a leaf node. */
   readonly hubDomain?: string | undefined;
 }
 
 const duplicateWindowMs = 120_000;
-/** Minimum `max_age`, unless the settings have less, so that readers have time. */
+/** Readers need this time to read an event, so a stream's `max_age` must not be less. */
 const readableMs = 3_600_000;
 
-/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
@@ -36,6 +40,37 @@ export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
       wantedConfig(settings, lane, partition),
     ),
   );
+}
+
+/** The settings of the streams of rejected items. Part of `Config`. */
+export interface RejectedSettings {
+  readonly subjectPrefix: string;
+  readonly partitions: number;
+  readonly replicas: number;
+  /** Maximum bytes of a stream; 0 for no streams. */
+  readonly rejectedBytes: number;
+  readonly rejectedAgeMax: number;
+}
+
+/**
+ * Returns the streams of rejected items; none if they are off. They promise nothing to a client. So
+ * a full stream discards its oldest items, unlike a stream of events.
+ */
+export function rejectedConfigs(settings: RejectedSettings): WantedConfig[] {
+  const { subjectPrefix, partitions, replicas, rejectedBytes, rejectedAgeMax } = settings;
+  if (rejectedBytes === 0) return [];
+  return Array.from({ length: partitions }, (_, partition) => ({
+    name: streamName(subjectPrefix, rejectedLane, partition),
+    subjects: [streamSubject(subjectPrefix, rejectedLane, partition)],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.Old,
+    max_age: rejectedAgeMax * nanosPerMs,
+    max_bytes: rejectedBytes,
+    duplicate_window: Math.min(duplicateWindowMs, rejectedAgeMax) * nanosPerMs,
+    num_replicas: replicas,
+    allow_direct: true,
+  }));
 }
 
 /** The settings of a stream that Penstock manages. The operator owns the other settings. */
@@ -54,9 +89,8 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns the change that lets a stream accept atomic batches; empty if not needed. A stream with
- * sources, such as a stream of a hub, does not need the change, because no frames are published to
- * it. `version` is the version of nats-server.
+ * Returns the change of the stream's settings, or an empty object if none is necessary. A stream
+ * with sources needs no change, because the gateway publishes no frames to it.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -75,8 +109,9 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must reject new messages. With a limit on messages in addition to the limit on
-    // bytes, it could acknowledge a message that it did not store (nats-server issue 4771).
+    // A full stream must reject new messages. There is no limit on the number of messages. With
+    // such a limit, a stream could acknowledge a message that it did not store (nats-server issue
+    // 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -87,8 +122,8 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Returns the settings because of which a stream may lose acknowledged messages. The check is
- * complete for nats-server 2.10 to 2.15. A mirror has no subjects.
+ * Returns the settings that could make a stream lose acknowledged messages. The check covers all
+ * such settings of nats-server 2.10 to 2.15.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -99,12 +134,14 @@ export function brokenPromises(
   if (config.storage !== wanted.storage) broken.push(`storage is ${config.storage}, not file`);
   if (config.retention !== wanted.retention)
     broken.push(`retention is ${config.retention}, not limits`);
-  if (config.discard !== wanted.discard) broken.push(`discard is ${config.discard}, not new`);
+  if (config.discard !== wanted.discard)
+    broken.push(`discard is ${config.discard}, not ${wanted.discard}`);
   if (config.max_msgs > 0) broken.push(`it has a limit of ${config.max_msgs} messages`);
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
   }
-  // 0 and -1 mean "no limit". A frame that is too large fails every request with lines in it.
+  // 0 and -1 mean that there is no limit. If a limit is too low, large frames fail. Every request
+  // with lines in such a frame then fails as well.
   if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
     broken.push(
       `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
@@ -114,7 +151,7 @@ export function brokenPromises(
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // These settings exist since nats-server 2.12. The types of this client lack them.
+  // These settings exist only since nats-server 2.12, so they are missing from the client's types.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)
@@ -122,7 +159,6 @@ export function brokenPromises(
   return broken;
 }
 
-/** Describes the limits that are too low. `ensure` raises them at the next start. */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {
@@ -132,7 +168,6 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`its duplicate window is ${seconds} s, not ${due} s`);
   }
-  // An operator may choose a shorter max_age to free space, but must leave readers enough time.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
     lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
@@ -145,11 +180,6 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-function limitsOfSettings(config: StreamConfig): (typeof limits)[number][] {
-  const own: readonly string[] = ownLimitsOf(config);
-  return limits.filter((limit) => !own.includes(limit));
-}
-
 /** JetStream writes "no limit" as 0 or -1, for which this returns Infinity. */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
@@ -157,38 +187,30 @@ function sizeOf(limit: (typeof limits)[number], value: number): number {
     : value;
 }
 
-/** The limits that `penstock stream set` can take over from the settings. */
-export type OwnLimit = "max_age" | "max_bytes";
-
-const ownMark = "penstock-limits";
-
-/** Returns the limits of a stream that the operator has set, and that the settings do not change. */
-export function ownLimitsOf({ metadata }: Pick<StreamConfig, "metadata">): readonly OwnLimit[] {
-  const marked = (metadata?.[ownMark] ?? "").split(",");
-  return (["max_age", "max_bytes"] as const).filter((limit) => marked.includes(limit));
-}
-
-/** Returns the metadata of a stream with these limits of its own. */
-export function metadataWith(
-  { metadata }: Pick<StreamConfig, "metadata">,
-  own: readonly OwnLimit[],
-): Record<string, string> {
-  const { [ownMark]: _, ...rest } = metadata ?? {};
-  return own.length === 0 ? rest : { ...rest, [ownMark]: own.join(",") };
-}
-
-/** Returns the limits that are below the settings, with the settings' values. */
-export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
-  const raised: Partial<StreamConfig> = {};
-  for (const limit of limitsOfSettings(config)) {
-    if (sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit])) raised[limit] = wanted[limit];
+/**
+ * Returns the limits to change: those that differ from the stream's own limits, and those that are
+ * below the settings.
+ */
+export function changedLimits(
+  wanted: WantedConfig,
+  config: StreamConfig,
+  own: OwnLimits,
+): Partial<StreamConfig> {
+  const changed: Partial<StreamConfig> = { ...own };
+  for (const limit of limits) {
+    const isOwn = limit in own;
+    const isLower = sizeOf(limit, wanted[limit]) > sizeOf(limit, config[limit]);
+    if (!isOwn && isLower) changed[limit] = wanted[limit];
+    else if (changed[limit] === config[limit]) delete changed[limit];
   }
-  return raised;
+  return changed;
 }
 
 /** Describes the limits that are above the settings. They stay unchanged. */
-export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
-  return limitsOfSettings(config)
-    .filter((limit) => sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]))
+export function keptLimits(wanted: WantedConfig, config: StreamConfig, own: OwnLimits): string[] {
+  return limits
+    .filter(
+      (limit) => !(limit in own) && sizeOf(limit, wanted[limit]) < sizeOf(limit, config[limit]),
+    )
     .map((limit) => `${limit} ${config[limit]} (settings: ${wanted[limit]})`);
 }

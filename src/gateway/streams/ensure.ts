@@ -1,7 +1,8 @@
-// Ensures the streams at the start and after each reconnect: creates missing streams, raises
-// limits, and rejects a stream that would break the promise of a 200. Never shrinks, empties or
-// deletes a stream.
+// Checks the streams at start and after each reconnect. It creates missing streams, raises limits,
+// and rejects a stream that could lose acknowledged events. It never shrinks, empties or deletes a
+// stream.
 
+import { isDeepStrictEqual } from "node:util";
 import {
   JetStreamApiError,
   type JetStreamManager,
@@ -19,20 +20,24 @@ import {
   noRoomCodes,
 } from "../../platform/nats/api.ts";
 import { type NatsLink, serverPlaces } from "../../platform/nats/link.ts";
-import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
+import { bucketStream } from "../../platform/nats/names.ts";
+import {
+  violationIn,
+  withoutJetStream as withoutJetStreamAtAll,
+} from "../../platform/nats/sign-in.ts";
 import { clusterVersions, storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import {
   atomicSetting,
   brokenPromises,
+  changedLimits,
   fullMessageBytes,
   keptLimits,
-  raisedLimits,
   type StreamSettings,
   type WantedConfig,
   wantedConfigs,
 } from "./desired.ts";
+import { limitsBucket, type OwnLimits, raiseLimitsReplicas, readOwnLimits } from "./own-limits.ts";
 
-/** An error that waiting cannot resolve. The message states what to change. */
 class StreamError extends Error {
   override name = "StreamError";
 }
@@ -40,7 +45,7 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/** Number of consecutive refusals that end the wait. JetStream may be enabled late. */
+/** JetStream may be enabled later than the server, so the wait continues after a first refusal. */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -54,10 +59,8 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Number of reconnects, to detect a reconnect while `ensure` runs. */
   #reconnects = 0;
   #isEnsured = false;
-  /** The rule for batches, until the next reconnect. */
   #batchRule: BatchRule;
   readonly #ensuringAgain = new Set<WantedConfig>();
 
@@ -77,8 +80,8 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. After that, each reconnect
-   * ensures the streams again. Rejects if waiting cannot help, or if the signal aborts.
+   * Waits until JetStream is ready and the streams are ensured. After that, it ensures the streams
+   * again at each reconnect. Rejects if waiting is useless, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     let reconnects: number;
@@ -89,7 +92,6 @@ export class Streams {
     this.#isEnsured = true;
   }
 
-  /** Retries until the stream exists and is fit. Logs every few seconds what it waits for. */
   async #ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
     const link = this.#link;
     const log = this.#log;
@@ -120,7 +122,7 @@ export class Streams {
     });
   }
 
-  /** Ensures a stream after a reconnect, because the disk may now be empty. Never rejects. */
+  /** Ensures the stream after a reconnect, because the disk may be empty. Never rejects. */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
     this.#ensuringAgain.add(config);
@@ -136,7 +138,6 @@ export class Streams {
   }
 }
 
-/** Returns the reason and the fix for a server without JetStream, such as a leaf, else "". */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
   return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
@@ -150,7 +151,7 @@ interface EnsureOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** Ensures the streams once, without waiting for JetStream, and returns their names. */
+/** Ensures the streams once and returns their names. Does not wait for JetStream. */
 export async function ensureStreams(
   connection: NatsConnection,
   settings: StreamSettings,
@@ -165,22 +166,56 @@ export async function ensureStreams(
   return wanted.map(({ name }) => name);
 }
 
+/** Repeats if the stream's own limits have changed meanwhile, because it may have undone them. */
 async function ensureOne(
   jsm: JetStreamManager,
   wanted: WantedConfig,
   options: EnsureOptions,
 ): Promise<void> {
+  const which = { prefix: options.settings.subjectPrefix, stream: wanted.name };
+  let own = await ownLimits(jsm, which);
+  for (;;) {
+    await ensureWith(jsm, { wanted, own }, options);
+    const now = await ownLimits(jsm, which);
+    if (isDeepStrictEqual(now, own)) return;
+    own = now;
+  }
+}
+
+/** Returns undefined if the NATS user may not read them: the limits then stay as they are. */
+async function ownLimits(
+  jsm: JetStreamManager,
+  which: Parameters<typeof readOwnLimits>[1],
+): Promise<OwnLimits | undefined> {
+  try {
+    return await readOwnLimits(jsm, which);
+  } catch (error) {
+    if (violationIn(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+interface Ensured {
+  readonly wanted: WantedConfig;
+  readonly own: OwnLimits | undefined;
+}
+
+async function ensureWith(
+  jsm: JetStreamManager,
+  { wanted, own }: Ensured,
+  options: EnsureOptions,
+): Promise<void> {
   const { settings, messageBytes, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers the sequence up to which it has mirrored a leaf's stream. If a recreated
-    // stream began at 1, a hub of nats-server 2.10 would skip messages. The time in microseconds is
-    // above every earlier sequence.
+    // A hub stores the sequence up to which it has mirrored the stream of a leaf node. So if the
+    // stream is recreated, it must not begin at 1. The current time in microseconds is higher than
+    // every earlier sequence.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
     const { batchRule } = options;
     const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
     const created = await jsm.streams
-      .add({ ...wanted, ...first, ...atomic })
+      .add({ ...wanted, ...own, ...first, ...atomic })
       .catch((error: unknown) => {
         throw changeError(error, "create", wanted);
       });
@@ -198,28 +233,38 @@ async function ensureOne(
       `cannot use stream ${wanted.name}: it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
     );
   }
-  const raised = raisedLimits(wanted, config);
-  const kept = keptLimits(wanted, config);
+  if (own === undefined)
+    log.warn(
+      { stream: wanted.name, bucket: bucketStream(limitsBucket(settings.subjectPrefix)) },
+      "stream limits not raised: the NATS user may not read the limits of `penstock stream set`",
+    );
+  const { max_age, max_bytes } = config;
+  const known = own ?? { max_age, max_bytes };
+  const changed = changedLimits(wanted, config, known);
+  const kept = keptLimits(wanted, config, known);
   if (kept.length > 0)
     log.warn(
       { stream: wanted.name, kept },
       "stream has larger limits than the settings: the gateway does not change them",
     );
   let current: StreamInfo = existing;
-  if (Object.keys(raised).length > 0) {
-    const change = { ...config, ...raised };
-    current = await jsm.streams.update(wanted.name, change).catch((error: unknown) => {
-      throw changeError(error, "raise the limits of", wanted);
+  if (Object.keys(changed).length > 0) {
+    current = await jsm.streams.update(wanted.name, changed).catch((error: unknown) => {
+      throw changeError(error, "change the limits of", wanted);
     });
-    log.warn({ stream: wanted.name, raised }, "stream limits raised to the settings");
+    log.warn(
+      { stream: wanted.name, changed, own },
+      "stream limits raised to the settings, or set to those of `penstock stream set`",
+    );
+    if (changed.num_replicas !== undefined)
+      await raiseLimitsReplicas(jsm, settings.subjectPrefix, changed.num_replicas);
   }
   if (options.isStart) await enableBatches(jsm, current, options);
 }
 
 /**
- * Sets `allow_atomic`. The setting is optional, so a failure is only logged. An existing stream is
- * changed only at the start, because after a reconnect, a cluster may be in the middle of an
- * upgrade.
+ * Enables atomic batches, and only logs a failure. An existing stream is changed only at start,
+ * because at a reconnect a cluster may be in the middle of an upgrade.
  */
 async function enableBatches(
   jsm: JetStreamManager,
@@ -229,14 +274,13 @@ async function enableBatches(
   const { name: stream } = config;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
   const known = members.filter((name) => name !== undefined);
-  // A stream whose replicas were just raised may not be on all of its servers yet.
+  // If the number of replicas was just raised, some servers may not have the stream yet.
   if (config.num_replicas > 1 && known.length < config.num_replicas) return;
   const atomic = await batchRule.setting(settings, config, known);
-  // The leader may be another server.
   const leaderVersion = config.metadata?.["_nats.ver"] ?? "";
   if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leaderVersion)) return;
   try {
-    await jsm.streams.update(stream, { ...config, ...atomic });
+    await jsm.streams.update(stream, atomic);
     log.info({ stream }, "stream now accepts atomic batches");
   } catch (error) {
     const reason = (error as Error).message;
@@ -247,7 +291,6 @@ async function enableBatches(
   }
 }
 
-/** Returns a StreamError if waiting is useless, else the error itself. */
 function changeError(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
   return new StreamError(
@@ -280,15 +323,14 @@ export class BatchRule {
     this.#log = log;
   }
 
-  /** Whether all servers must support atomic batches, as in a cluster. */
   get isOfCluster(): boolean {
     return this.#connection.info?.cluster !== undefined;
   }
 
   /**
-   * Returns the change that lets a stream accept atomic batches; empty if not needed or not
-   * allowed. In a cluster, every server must be 2.15 or newer, because a 2.10 server that
-   * replicates a batch panics.
+   * Returns the change of the stream's settings, or an empty object if none is necessary or
+   * allowed. Every server of a cluster must be 2.15 or newer, because a 2.10 server panics when it
+   * replicates a batch.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,

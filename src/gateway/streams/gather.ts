@@ -1,5 +1,5 @@
-// Configures the streams of a hub to mirror the streams of the same names in the JetStream domains
-// of its leaf nodes.
+// Configures the streams of a hub. They then mirror the streams of the same names in the JetStream
+// domains of the leaf nodes.
 
 import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -8,9 +8,7 @@ import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
-  /** The state at the last contact since the start of the hub; absent if there was no contact. */
   readonly heard?: {
-    /** Number of messages that the hub lacked at the last contact. */
     readonly messagesBehind: number;
     readonly silentMs: number;
   };
@@ -18,7 +16,7 @@ export interface GatheredStream {
 
 const apiTimeoutMs = 5_000;
 
-/** Adds each leaf as a source of each stream. Existing sources stay. The streams must exist. */
+/** Adds sources to the streams, which must exist. Existing sources stay. */
 export async function gatherFrom(
   connection: NatsConnection,
   { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },

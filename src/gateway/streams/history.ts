@@ -1,5 +1,5 @@
-// Checks whether a stream still has the events that it acknowledged. If its last sequence
-// decreases, the stream has lost events whose requests were answered 200. This happens if a replica
+// Checks whether a stream still contains the events that it has acknowledged. If its last sequence
+// decreases, it has lost events whose requests were answered with 200. This happens if a replica
 // without these events became the leader, or if a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
@@ -24,27 +24,27 @@ export interface Before {
 }
 
 /**
- * What is known about the stream's events.
- * - `sure`: every known loss is reported.
- * - `unsure`: it is not known yet which events the stream has.
+ * Describes whether the events of the stream are known.
+ * - `sure`: every known loss has been reported.
+ * - `unsure`: it is not known yet which events the stream contains.
  * - `broken`: the sequence decreased although the server kept running. On a full disk, nats-server
  *   2.10 acknowledges messages that it does not store, until it is restarted.
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
-/** Number of consecutive low readings that count as a loss. A new leader may lag. */
 const lowReadingsMin = 3;
-/** Time for which a loss makes the gateway unready. Lost events do not return. */
 const unreadyMs = 60_000;
 
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** The sequence before the first message. No event up to this sequence was acknowledged. */
+  /** No event with this sequence or a lower one was acknowledged. */
   #begin = 0;
   #known = 0;
   #lowReadings = 0;
-  /** The leader when the stream last had all events; "" without a cluster. */
+  /**
+   * The leader of the stream when it last contained all events. It is "" if there is no cluster.
+   */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
@@ -53,37 +53,35 @@ export class StreamHistory {
     this.#options = options;
   }
 
-  /** Forgets the leaders, because the server may have been restarted. */
   interrupted(): void {
     this.#wholeUnder = undefined;
     this.#brokenUnder = undefined;
   }
 
-  /** Returns the reported loss for /readyz, for a minute after it was detected. */
   problems(): string[] {
     const { text, untilMonotonicMs } = this.#reported;
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /** Evaluates a report. `before` is the known state when the report was requested. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
-    // A later acknowledgement has shown that the stream went back. The answer may be older.
+    // A later acknowledgement has shown that the stream lost events. This answer may be from before
+    // that.
     if (state.wentBack !== before.wentBack) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
     const reading = { lastSequence, leader, before, ...this.#note(info, before) };
     if (reading.isNew) this.#readNew(reading);
     else if (state.wentBack !== undefined) {
-      // The leader may not have applied the message that was acknowledged at `to` yet. If the
-      // leader never applies it, the acknowledgement was false.
+      // The leader may not have applied the acknowledged message with the sequence `to` yet. If it
+      // never applies the message, the acknowledgement was false.
       if (lastSequence < state.wentBack.to && this.#lowReadings < lowReadingsMin) return "unsure";
       this.#readCutBack(reading, state.wentBack);
     } else if (this.#lowReadings >= lowReadingsMin && state.sequence === before.sequence) {
       this.#readCutBack(reading, { from: before.sequence, to: lastSequence });
     } else {
-      // The first reading counts too. Otherwise, a stream that goes back before its first
-      // acknowledgement would not be noticed.
+      // The first reading counts as well. Otherwise, a loss before the first acknowledgement would
+      // not be noticed.
       if (lastSequence > state.sequence) state.sequence = lastSequence;
       if (this.#lowReadings === 0) this.#wholeUnder = leader;
       return leader === this.#brokenUnder ? "broken" : "sure";
@@ -99,11 +97,8 @@ export class StreamHistory {
     const lastSequence = info.state.last_seq;
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
-    // If the stream has reached the acknowledged sequence, the acknowledgement may be from a
-    // recreated stream. Then only the previous reading is certainly from the old stream.
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
     const from = wentBack?.from ?? acknowledged;
-    // A stream that never had an event has lost no events.
     const hadEvents = from > this.#begin;
     this.#created = created;
     this.#begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
@@ -117,8 +112,8 @@ export class StreamHistory {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
     if (hadEvents) this.#report("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
-    // An acknowledgement that has arrived since the request may be from the new stream, so it
-    // stays.
+    // If there was a later acknowledgement, its sequence stays, because it may be from the new
+    // stream.
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
@@ -146,13 +141,11 @@ export class StreamHistory {
   }
 }
 
-/** A leader's report on the stream, compared with the known state. */
 interface Reading {
   readonly lastSequence: number;
   readonly leader: string;
   readonly before: Before;
   readonly isNew: boolean;
-  /** The highest sequence that the stream's previous state had acknowledged. */
   readonly from: number;
   readonly hadEvents: boolean;
 }

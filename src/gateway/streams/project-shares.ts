@@ -1,8 +1,6 @@
-// Limits how much of each stream one project may fill, so that a flood from one project affects
-// only that project. Each gateway counts the bytes that it has stored for each project, and adds
-// them to a shared record per stream in the usage bucket. A project may always use its share. The
-// last part of a stream is a reserve. Once the rest of the stream is filled, each project may add
-// an equal part of the reserve.
+// Limits how much of each stream one project may fill. The gateways add up the stored bytes of each
+// project in a shared record in the usage bucket. The last part of each stream is a reserve. When
+// the rest of the stream is full, each project may use an equal part of the reserve.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
@@ -22,7 +20,6 @@ import {
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
 import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
 
-/** The limits on projects' shares. No call waits or throws. */
 export type ProjectShares = Pick<StoredShares, "refusalOf" | "addUnderWay" | "stored">;
 
 interface StoredSharesOptions {
@@ -32,11 +29,9 @@ interface StoredSharesOptions {
     readonly subjectPrefix: string;
     readonly partitions: number;
     readonly frameScope: FrameScope;
-    /** Per cent of a stream that a project may fill by default. 100 is the whole stream. */
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
-  /** Returns the number of projects. A single project is not limited. */
   readonly projectsKnown: () => number;
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
@@ -47,7 +42,6 @@ interface StoredSharesOptions {
 const roundMs = 1_000;
 const apiTimeoutMs = 2_000;
 const warningEveryMs = 60_000;
-/** Maximum wait for the first counts of other gateways, and for the last write. */
 const waitMsMax = 1_000;
 const recordSlicesMax = 16_384;
 
@@ -78,7 +72,9 @@ export class StoredShares {
     this.#warning = new SparseWarning(options.log, warningEveryMs);
   }
 
-  /** Reads the counts, for at most a second, and updates them until `close`. */
+  /**
+   * Reads the counts, but waits at most one second for them. Then it updates them until `close`.
+   */
   static async open(options: StoredSharesOptions): Promise<StoredShares> {
     const shares = new StoredShares(options);
     const first = shares.#round();
@@ -87,7 +83,6 @@ export class StoredShares {
     return shares;
   }
 
-  /** Number of projects over their share. A project counts once per stream. */
   get projectsOver(): number {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
@@ -96,34 +91,33 @@ export class StoredShares {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
     const ledger = this.#ledgerOf(lane, projectId);
-    // The stream is missing or accepts nothing. Requests are rejected for that reason instead.
     if (ledger.state.reading === undefined || ledger.state.refusal !== undefined) return undefined;
     const holding = ledger.holdings.get(projectId);
     const isOver = holding !== undefined && this.#isOver(ledger, holding);
     if (!isOver && !ledger.isOverReserve(holding, projects)) return undefined;
-    // A sent frame triggers a query of the stream, so a rejected frame must do so too.
     const { state } = ledger;
     if (this.#options.monotonicMs() >= state.askMonotonicMs) state.ask();
     return isOver ? shareFull : reserveFull;
   }
 
-  /** Adds to the bytes of large requests in progress. `bytes` is negative at their outcome. */
+  /**
+   * Adds bytes that are not stored yet. When the outcome of a large request is known, the caller
+   * passes a negative `bytes` to subtract them.
+   */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
 
-  /** Counts bytes of messages that were stored or have an unknown outcome. */
   stored(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).add(projectId, bytes);
   }
 
-  /** Writes the unwritten counts, for at most a second. */
   async close(): Promise<void> {
     this.#closing.abort();
     const written = async (): Promise<void> => {
       await this.#rounds;
       await this.#exchangeAll();
-      // Another gateway may have written at the same time.
+      // The second attempt is necessary because another gateway may have written at the same time.
       await this.#exchangeAll();
     };
     await atMost(
@@ -134,7 +128,6 @@ export class StoredShares {
 
   #isOver(ledger: StreamLedger, holding: Holding): boolean {
     const { projectsKnown, streamShareOf, config } = this.#options;
-    // No share is less than 1 %.
     if (projectsKnown() <= 1 || !ledger.isOver(holding, 1)) return false;
     const share = streamShareOf(holding.projectId) ?? config.projectShare;
     return share < 100 && ledger.isOver(holding, share);
@@ -154,13 +147,11 @@ export class StoredShares {
     const { signal } = this.#closing;
     await first;
     while (!signal.aborted) {
-      // The pause is random, so that gateways do not write at the same time.
       await pauseUntilAborted(roundMs * (0.8 + Math.random() * 0.4), signal, { ref: false });
       if (!signal.aborted) await this.#round();
     }
   }
 
-  /** Exchanges the counts with the other gateways. Never rejects: the next round retries. */
   async #round(): Promise<void> {
     const { link } = this.#options;
     for (const exchange of this.#exchanges) exchange.read();
@@ -186,9 +177,8 @@ export class StoredShares {
   }
 
   /**
-   * Removes the counts of purged messages. A purge of one project does not change the stream's
-   * first sequence. So this looks up the oldest message of a project over its share, one project
-   * per round.
+   * Purging one project does not change the first sequence of the stream. So each round looks up
+   * the oldest message of one project.
    */
   async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
     const { ledger } = exchange;
@@ -214,7 +204,6 @@ class Exchange {
   readonly ledger: StreamLedger;
   lookups = 0;
   #revision = -1;
-  /** The id of the write whose outcome is unknown. */
   #write: string | undefined;
   #writes = 0;
 
@@ -226,13 +215,11 @@ class Exchange {
     if (this.ledger.read()) this.#revision = -1;
   }
 
-  /** Adds this process's counts to the record. Rejects if another process has written. */
   async run(bucket: KV, processId: string): Promise<void> {
     const { ledger } = this;
     const { name, reading } = ledger.state;
     if (reading === undefined) return;
     const { created } = reading;
-    // This key has three parts, unlike the key of a usage record.
     const key = `streams.shares.${name}`;
     const entry = await bucket.get(key);
     const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
@@ -255,7 +242,6 @@ class Exchange {
   }
 }
 
-/** Returns the counts; undefined if the value is no record, or belongs to an earlier stream. */
 function recordOf(value: Uint8Array, streamCreated: string) {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));

@@ -1,18 +1,18 @@
-// The bytes that each project has in one stream, as the gateways counted them. The bytes are
-// counted in slices. Each slice has its highest sequence, so the stream's first sequence shows
-// which slices have been removed.
+// Stores how many bytes each project has in one stream, as counted by the gateways. The bytes are
+// divided into slices, and each slice has its highest sequence. So the first sequence of the stream
+// shows which slices have been removed.
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
-/** Slices as pairs of the highest sequence and the bytes, oldest first. */
+/** Pairs of a highest sequence and a number of bytes, with the oldest pair first. */
 export type Slices = number[];
 
 const parts = [
-  /** Counts in the record that all gateways share. */
+  /** Counts that are in the record, which all gateways share. */
   "shared",
-  /** Counts in a record that is being written. */
+  /** Counts that are being written to the record. */
   "sending",
-  /** Counts of this process that are in no record yet. */
+  /** Counts of this process that are not in any record yet. */
   "own",
 ] as const;
 type Part = (typeof parts)[number];
@@ -22,7 +22,6 @@ export class Holding {
   readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
   stored = 0;
   underWay = 0;
-  /** Bytes of the project when it first added bytes after the last division of the reserve. */
   heldBefore = 0;
   division = 0;
 
@@ -31,27 +30,23 @@ export class Holding {
   }
 }
 
-/** The part of a stream that is divided equally among the projects. */
 const reservePart = 1 / 10;
-/** Part that must become free before the reserve is divided again. */
 const dividedAgainPart = 1 / 128;
-/** Minimum size of a full slice. A slice counts in full until all its messages are removed. */
+/** Slices must be small, because all bytes of a slice count until its last message is removed. */
 const slicePart = 1 / 1_024;
-/** Minimum size of counts that are written to the record, to limit its size. */
+/** Smaller counts are not written, because this limits the size of the record. */
 const sharedPart = 1 / 4_096;
 
 export class StreamLedger {
   readonly state: StreamState;
   readonly holdings = new Map<string, Holding>();
-  /** The highest purged sequence of each project, for slices in the record. */
   readonly #purged = new Map<string, number>();
   #reading: StreamReading | undefined;
   #stored = 0;
-  /** Slices that were stored after the last sequence of the reading. */
   #unread: Slices = [];
   #unreadBytes = 0;
   #underWay = 0;
-  /** Bytes of the stream at the last division; Infinity while the reserve is unused. */
+  /** The size of the stream at the last division of its reserve. It is Infinity without one. */
   #dividedAt = Number.POSITIVE_INFINITY;
   #division = 0;
 
@@ -63,7 +58,6 @@ export class StreamLedger {
     return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Counted bytes that the stream does not have. Negative if the stream has uncounted bytes. */
   get excess(): number {
     return this.#stored - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
   }
@@ -74,7 +68,6 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Counts bytes for the project at approximately the stream's current end. */
   add(projectId: string, bytes: number): void {
     const holding = this.#holdingOf(projectId);
     const { sequence } = this.state;
@@ -86,7 +79,6 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Replaces the shared counts of all projects by the counts in the record. */
   load(record: ReadonlyMap<string, Slices>): void {
     for (const projectId of record.keys()) this.#holdingOf(projectId);
     for (const holding of this.holdings.values()) {
@@ -98,8 +90,8 @@ export class StreamLedger {
   }
 
   /**
-   * Returns a record that includes this process's counts; undefined if these counts are too small.
-   * Call `sent` before the next `send`.
+   * Returns the counts to write, or undefined if this process has counted too little. Call `sent`
+   * before the next call of `send`.
    */
   send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
     const all = [...this.holdings.values()];
@@ -111,7 +103,6 @@ export class StreamLedger {
     return isMissing && found.length === 0 ? undefined : found;
   }
 
-  /** Ends a `send`. If the record was not written, its counts are sent again. */
   sent(isWritten: boolean): void {
     if (isWritten) this.#purged.clear();
     for (const holding of this.holdings.values()) {
@@ -122,7 +113,6 @@ export class StreamLedger {
     }
   }
 
-  /** Evaluates the leader's last report. Returns whether the stream is new to this ledger. */
   read(): boolean {
     const { reading } = this.state;
     if (reading === undefined || reading === this.#reading) return false;
@@ -146,17 +136,14 @@ export class StreamLedger {
     return heldBy(holding) >= (this.bytesMax * share) / 100;
   }
 
-  /** Returns whether the project has used up its equal share of the reserve. */
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
-    // If the stream is full, JetStream itself rejects the messages of all projects.
     if (this.#dividedAt > bytesMax || this.#filled >= bytesMax) return false;
     if (holding === undefined || holding.division !== this.#division) return false;
     const part = (bytesMax - this.#dividedAt) / projects;
     return heldBy(holding) >= holding.heldBefore + part;
   }
 
-  /** Removes counts before the project's oldest message, as long as the ledger counts too much. */
   forgetPurged(holding: Holding, oldest: number): void {
     const { shared } = holding.slices;
     for (const part of parts) {
@@ -173,7 +160,6 @@ export class StreamLedger {
     return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
   }
 
-  /** Removes slices that the report includes. Later slices stay. */
   #dropRead(lastSequence: number): void {
     let read = 0;
     while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;

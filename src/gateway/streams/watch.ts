@@ -1,6 +1,6 @@
-// Queries JetStream for each stream about once a second, because an operator may edit a stream
-// while it is in use. The answers determine which requests are rejected, /readyz, and the sizes in
-// the metrics. A list of all streams would need an answer from every server, even a frozen server.
+// Queries JetStream about each stream once per second, because an operator may change a stream
+// while it is in use. From the answers, the gateway knows which requests to reject, what /readyz
+// reports, and the sizes in the metrics.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -24,21 +24,23 @@ export interface StreamWatchOptions {
 }
 
 const everyMsDefault = 1_000;
-/** Number of idle streams queried per interval. A stream in use is queried when frames are sent. */
+/**
+ * The maximum number of idle streams that are queried at the same time. A stream that is in use is
+ * queried when frames are sent.
+ */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
-/** Time after an acknowledgement in which a server counts as serving. */
 const stuckMsMax = 2_000;
-/** Time until the gateway leaves a stuck server. Doubles at each move. */
+/** The time doubles whenever the gateway disconnects from a server that does not respond. */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
-/** Watches the streams. A query without an answer does not change the known state. */
+/** If a query gets no answer, the known state does not change. */
 export class StreamWatch {
   /**
-   * Fulfilled when each stream has been queried once. Events should not be accepted earlier,
-   * because a recreated stream that was never read looks like a stream that went back. Never
-   * rejects.
+   * Fulfilled when each stream has been queried once. Never rejects. No events may be accepted
+   * before that, because otherwise a stream that was recreated while the gateway was stopped would
+   * look like a stream that lost events.
    */
   readonly askedOnce: Promise<void>;
   readonly #options: StreamWatchOptions;
@@ -64,12 +66,11 @@ export class StreamWatch {
     this.askedOnce = this.#askAll();
   }
 
-  /** Returns why events cannot be stored now. Takes at most a second. */
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return ["NATS is not connected"];
-    // A stream that acknowledges during the query can store events, even if the query gets no
-    // answer.
+    // A stream that acknowledges frames during the query can store events, even if the query gets
+    // no answer.
     const sinceMonotonicMs = monotonicMs();
     await this.#askAll();
     const unanswered = this.#streams.filter(
@@ -83,7 +84,6 @@ export class StreamWatch {
     );
   }
 
-  /** Returns the last reported sizes of the existing streams, even while NATS is disconnected. */
   sizes(): readonly StreamSize[] {
     return this.#streams.flatMap(({ size }) => size ?? []);
   }
@@ -123,7 +123,7 @@ export class StreamWatch {
       await Promise.all(this.#streams.map((stream) => stream.ask()));
   }
 
-  /** Queries some idle streams and all rejected streams, for which no frame triggers a query. */
+  /** Queries all rejected streams. No frames are sent to them, so no frame would cause a query. */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return;
@@ -137,7 +137,6 @@ export class StreamWatch {
     }
   }
 
-  /** Leaves a server that is cut off from its cluster and serves no stream. */
   #leaveStuckServer(): void {
     const { link, log, monotonicMs } = this.#options;
     const now = monotonicMs();

@@ -1,5 +1,6 @@
-// The current state of one stream: whether its events are rejected, the reasons in /readyz, and its
-// size. The stream's leader answers the queries. The stream is not changed.
+// The current state of one stream: whether its events are rejected, which reasons /readyz reports,
+// and its size. The queries are answered by the leader of the stream. This class does not change
+// the stream.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -33,13 +34,11 @@ interface WatchedStreamOptions {
   readonly labels: StreamSize["labels"];
   readonly state: StreamState;
   readonly manager: () => Promise<JetStreamManager>;
-  /** Whether the publisher may use atomic batches, if the stream accepts them. */
   readonly atomicBatches: boolean;
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** Age of the last query from which a sent frame triggers another query. */
   readonly askEveryMs: number;
 }
 
@@ -47,7 +46,6 @@ interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
-/** Time for which a stream may be missing, because a process may be about to create it. */
 const missingMsMax = 1_000;
 const repeatsSequences =
   "it assigned sequences twice without a restart of its server; nats-server 2.10 does this on a full disk, and then stores nothing: " +
@@ -59,17 +57,13 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
-  /** The size; undefined while the stream is missing, and before its first report. */
   size: StreamSize | undefined;
   #problems: readonly string[] = [];
-  /** Why the last query failed; undefined if it was answered. */
   unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
-  /** Whether the last query found no answer, no leader, or no majority. */
   isStuck = false;
   #asking: Promise<void> | undefined;
 
-  /** Sets `state.ask` and `state.askMonotonicMs`. The publisher uses them to trigger queries. */
   constructor(options: WatchedStreamOptions) {
     const { state, monotonicMs } = options;
     this.#options = options;
@@ -89,7 +83,6 @@ export class WatchedStream {
     return (this.state.refusal ?? this.state.silence) !== undefined;
   }
 
-  /** Records that NATS refused a publish to the subject. */
   denied(subject: string, { reason, fix }: Pick<NatsRefusedError, "reason" | "fix">): void {
     const [own = ""] = this.#options.wanted.subjects;
     if (subject.startsWith(own.replace("*", "")))
@@ -104,13 +97,11 @@ export class WatchedStream {
     return [`stream ${this.name} does not answer: ${this.unanswered}`, ...this.#history.problems()];
   }
 
-  /** Records that the connection was lost, because the server may have been restarted. */
   interrupted(): void {
     this.#silence.forget();
     this.#history.interrupted();
   }
 
-  /** Queries the stream, or waits for a query in progress. Never rejects. */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
@@ -118,7 +109,8 @@ export class WatchedStream {
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
     this.#asking ??= this.#query({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
-      // If the stream went back during the query, the answer may be older.
+      // If the stream lost events during the query, the answer may be from before the loss. So the
+      // stream is queried again.
       if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
     });
     return this.#asking;
@@ -190,7 +182,8 @@ export class WatchedStream {
       ...this.#room.read({ bytes, bytesMax, messageBytes }),
       ...this.#silence.read(info, asked.monotonicMs),
     ];
-    // While no frame is sent, no acknowledgement can show that the stream stores events again.
+    // While no frame is sent, no acknowledgement can show that the stream stores events again. So
+    // this check uses the answer to the query.
     const isBack = !this.isRefused && !this.isStuck && this.#problems.length === 0;
     const { awaySinceMonotonicMs: since } = state;
     if (isBack && since !== undefined && since <= asked.monotonicMs)
@@ -245,12 +238,11 @@ interface StreamRoomOptions {
 
 interface Fill {
   readonly bytes: number;
-  /** Maximum size of the stream; Infinity if there is no limit. */
   readonly bytesMax: number;
   readonly messageBytes: number;
 }
 
-/** Part of a full stream that must become free before the stream accepts events again. */
+/** When this part of a full stream is free again, it accepts events. */
 const freePart = 1 / 64;
 
 const streamIsFull =
@@ -269,7 +261,6 @@ class StreamRoom {
     this.#options = options;
   }
 
-  /** Logs once when the stream becomes full, and once when it has space again. */
   read(fill: Fill): string[] {
     const { bytes, bytesMax, messageBytes } = fill;
     const isFull = bytes + messageBytes > bytesMax;
@@ -305,14 +296,11 @@ interface StreamSilenceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Time after the last unanswered frame for which a stream counts as silent. */
 const silentMsMax = 10_000;
-/** Time without contact after which a member counts as lost. */
 const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /** The leader when the silence was logged; "" without a cluster, undefined if not logged. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {
@@ -320,17 +308,16 @@ class StreamSilence {
   }
 
   /**
-   * Detects a stream that answers requests but acknowledges nothing. Examples are a leader without
-   * a majority, and nats-server 2.14 or newer after a failed write.
+   * Detects a stream that answers queries but does not acknowledge frames. Examples are a leader
+   * without a majority, and nats-server 2.14 or newer after a failed write.
    */
   read(info: StreamInfo, askedMonotonicMs: number): string[] {
     const { state, log, monotonicMs } = this.#options;
     const leader = info.cluster?.leader ?? "";
-    // If another server leads now, it may acknowledge, so the stream is tried again.
     if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
     const now = monotonicMs();
-    // Only the answer to a later request proves the silence. The answer to an earlier request may
-    // precede an acknowledgement that has arrived too.
+    // The query must have been sent after the silence began. The answer to an earlier query may be
+    // older than an acknowledgement.
     const isSilent =
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
@@ -338,8 +325,6 @@ class StreamSilence {
     const problem =
       state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
     const detail = `S${problem.slice(1)}`;
-    // The silence is logged once. The rejection continues until an acknowledgement ends the
-    // silence.
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
@@ -352,7 +337,6 @@ class StreamSilence {
     return isSilent ? [problem] : [];
   }
 
-  /** Forgets the silence after a restart, or under another leader. */
   forget(): void {
     const { state } = this.#options;
     this.#loggedUnder = undefined;
@@ -362,10 +346,10 @@ class StreamSilence {
   }
 }
 
-/** Returns whether the leader and the members that answer the leader are a majority. */
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
-  // A member that the leader has never reached is reported as active 0 ns ago.
+  // If the leader has never reached a replica, it reports 0 ns as the time since the replica was
+  // active.
   const answering = others.filter(
     ({ offline, current, active }) =>
       offline !== true && active < answeredMsMax * nanosPerMs && (current || active > 0),

@@ -1,5 +1,5 @@
 // A cache of successful answers, limited in bytes. Answers that were requested only once are
-// evicted first, so that requests that never recur do not displace frequent requests.
+// evicted first, so that they do not replace answers that are requested often.
 
 import type { UpstreamAnswer } from "./upstream-client.ts";
 
@@ -14,15 +14,11 @@ interface AnswerCacheOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Assumed bytes of an entry besides its body, key and headers. */
 const entryBytes = 512;
-/** Maximum share of the cache that one answer may take. */
 const shareOfOne = 1 / 8;
-/** Maximum share of the answers that were requested again, so that new answers have space. */
 const shareOfRepeated = 3 / 4;
 const freshMsMax = 86_400_000;
 
-/** The answers in the order of their last request. */
 class LruAnswers {
   readonly #answers = new Map<string, CachedAnswer>();
   bytes = 0;
@@ -73,7 +69,6 @@ export class AnswerCache {
     this.#once.shrinkTo(bytesMax - this.#repeated.bytes);
   }
 
-  /** Returns the cached answer; undefined if there is none, or if it is too old to be used. */
   get(key: string): { answer: UpstreamAnswer; isFresh: boolean; ageMs: number } | undefined {
     const cached = this.#repeated.take(key) ?? this.#once.take(key);
     if (cached === undefined) return undefined;
@@ -91,7 +86,10 @@ function bytesOf(key: string, { body, headers }: UpstreamAnswer): number {
   return entryBytes + key.length + body.length + texts;
 }
 
-/** Returns how long an answer is fresh; undefined if it must not be cached (RFC 9111). */
+/**
+ * Returns how long an answer is fresh, in milliseconds. Returns undefined if the answer must not be
+ * cached (RFC 9111).
+ */
 export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefined {
   const all = new Map(headers.map(([name, value]) => [name.toLowerCase(), value.toLowerCase()]));
   const vary = (all.get("vary") ?? "").split(",").map((name) => name.trim());
@@ -103,13 +101,11 @@ export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefine
   return seconds === null ? 0 : Math.max(0, Number(seconds[1]) * 1_000 - ageMsOf(headers));
 }
 
-/** Returns the age in milliseconds that earlier caches declare. */
 export function ageMsOf(headers: UpstreamAnswer["headers"]): number {
   const [, age = ""] = headers.find(([name]) => name === "Age") ?? [];
   return /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0;
 }
 
-/** Headers that are in the cache key, or do not affect the content. */
 const varyingByKey: ReadonlySet<string> = new Set([
   "accept-encoding",
   "origin",

@@ -1,12 +1,12 @@
-// Extracts the question of a flags request, without the time of sending, so that a repeated
-// question is recognized. The question stays bytes, because different large numbers can have the
-// same parsed value.
+// Extracts the question of a flags request, so that the same question is recognized again. It
+// excludes the time of sending. The question is compared as bytes, because different large numbers
+// can be parsed to the same value.
 
 import { gunzipSync } from "node:zlib";
 import { Ascii } from "../../platform/base/ascii.ts";
 import { spaceEnd, walkMembers } from "../../platform/base/json-bytes.ts";
 
-/** Maximum bytes of a question, packed or unpacked. SDKs send a few KiB. */
+/** SDKs send only a few KiB. */
 const questionBytesMax = 16_384;
 const gzipMagic = [0x1f, 0x8b];
 const formStart = "data=";
@@ -14,7 +14,10 @@ const timed: ReadonlySet<string> = new Set(["sent_at", "sentAt", "$sent_at"]);
 
 type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
-/** Returns the question; undefined if it is too long. An unreadable body is its own question. */
+/**
+ * Returns undefined if the question is too long. If the body cannot be read, returns the body
+ * itself.
+ */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
@@ -23,8 +26,8 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
-  // If there are several fields `data`, only the upstream knows which field it reads. So the
-  // question has all of them.
+  // If there are several `data` fields, only the upstream knows which of them counts. So all of
+  // them are compared.
   if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
   const inBase64 = fromBase64(text);
   if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
@@ -42,7 +45,6 @@ function ofGzip(bytes: Buffer): Question | undefined {
 }
 
 function fromForm(value: string): Buffer | undefined {
-  // In a form, a plus sign is a space, whatever the client intended.
   if (/[^!-*,-~]/.test(value)) return undefined;
   try {
     const text = decodeURIComponent(value);
@@ -52,13 +54,11 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/** Decodes base64. Returns undefined unless it is canonical, so that all decoders agree. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
 }
 
-/** Empties the outermost string members that state the time of sending. */
 function withoutTimes(json: Buffer): Uint8Array {
   const parts: Buffer[] = [];
   let taken = 0;

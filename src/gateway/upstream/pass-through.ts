@@ -1,6 +1,6 @@
-// Answers a forwarded request with the first available answer: a fresh cached answer, the
-// upstream's answer, an older cached answer, or 503. Flags are always requested from the upstream.
-// Their cached answer is used only while the upstream is away.
+// Answers a forwarded request. It tries a fresh cached answer, then the upstream, then an old
+// cached answer, and then answers 503. For flags, it always asks the upstream first, and uses a
+// cached answer only if the upstream is unavailable.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -31,10 +31,9 @@ interface PassThroughOptions {
 
 interface Asking {
   readonly head: PassedHead;
-  /** Must not change until the answer is available. */
+  /** The body of the request. It must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** Whether there is space for another shared answer, in addition to answers for slow readers. */
   readonly hasRoom: boolean;
 }
 
@@ -53,22 +52,16 @@ const unavailable: Problem = {
   code: "upstream_unavailable",
   detail: "The upstream for this request does not answer; events are still stored",
 };
-/** Matches query parameters that may differ between requests with the same question. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
-/** Names of headers that change the meaning of the body, or the answer. */
 const askedIn = ["accept-encoding", "content-type", "content-encoding"];
-/** Matches the query parameters that are forwarded for scripts and configuration. */
 const ofShared = /^(?:v|ver|token)=/;
 type SharedKind = Extract<PassedKind, "static" | "config">;
 
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** One cache per kind of resource, so that a flood of one kind does not affect the other. */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
-  /** Cached answers for flags. Each answer is for one person. */
   readonly #flags: AnswerCache;
-  /** Requests for shared resources that are in progress, by cache key. */
   readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
 
   constructor(options: PassThroughOptions) {
@@ -94,7 +87,7 @@ export class PassThrough {
     return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
-  /** Returns the answer to a request. Never rejects. */
+  /** Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
@@ -102,7 +95,8 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // Counted for its readers, because the cache may evict a shared answer before they read it.
+    // The bytes of a shared answer count as long as clients read it, because the cache may already
+    // have evicted it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -123,18 +117,18 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /** Returns the upstream's answer; undefined if it is away, or if a cached answer is better. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
-      // Other clients may wait for the same answer, so the request does not end with its client.
+      // Other clients may wait for the same answer. So the request to the upstream continues even
+      // if its own client disconnects.
       const own = this.#ask(key, asking).finally(() => this.#asked.delete(key));
       this.#asked.set(key, own);
       return await own;
     }
     const answer = await asked;
     if (answer === undefined || isForAll(answer)) return answer;
-    // An answer such as a 429 is meant for one client only.
+    // An error such as a 429 is meant for one client, so each client sends its own request.
     return asking.hasCached ? undefined : await this.#ask(key, asking);
   }
 
@@ -147,7 +141,7 @@ export class PassThrough {
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Reply> {
-    // The body is parsed only after an answer, because there may be no answer (`full`).
+    // The body is parsed only after this request, because it may fail immediately (`full`).
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
@@ -159,7 +153,6 @@ export class PassThrough {
     const cached = key === undefined ? undefined : this.#flags.get(key);
     if (cached !== undefined) return { outcome: "kept", answer: aged(cached.answer, cached.ageMs) };
     if (answer === "full") return { outcome: "full", answer: unavailable };
-    // A 429 is meant for this client.
     if (typeof answer !== "string" && answer.status === 429) return { outcome: "passed", answer };
     return { outcome: "failed", answer: unavailable };
   }
@@ -176,13 +169,11 @@ function isShared(kind: PassedKind): kind is SharedKind {
   return kind === "static" || kind === "config";
 }
 
-/** Removes parameters that would needlessly cause another request and another cached answer. */
 function sharedHead(head: PassedHead): PassedHead {
   const parameters = head.query.split("&").filter((parameter) => ofShared.test(parameter));
   return { ...head, method: "GET", query: parameters.join("&") };
 }
 
-/** Returns the upstream's answer, or a 304 if the client already has it. */
 function fixedOf(answer: UpstreamAnswer, { ifNoneMatch }: PassedHead): FixedAnswer {
   const etag = answer.headers.find(([name]) => name === "ETag")?.[1];
   const tags = ifNoneMatch.split(",").map((tag) => weakless(tag.trim()));
@@ -196,19 +187,19 @@ function weakless(tag: string): string {
   return tag.replace(/^W\//, "");
 }
 
-/** Adds the age, and forbids other caches to store the answer. */
 function aged(answer: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   return uncached(withAge(answer, ageMs));
 }
 
-/** Adds the age, including the age on arrival. */
 function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   const age = Math.floor((ageMsOf(headers) + ageMs) / 1_000);
   const others = headers.filter(([name]) => name !== "Age");
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Returns the cache key. It has the requesting page, because the configuration may differ. */
+/**
+ * The configuration may depend on the page that requests it. So the page is part of the cache key.
+ */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -219,7 +210,6 @@ function pageOf(referer: string | undefined): string {
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : "";
 }
 
-/** Returns the cache key of a person's question; undefined if the answer is not cached. */
 function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
   const question = head.kind === "flags" ? flagsQuestion(body) : undefined;
   if (question === undefined) return undefined;
@@ -242,8 +232,7 @@ type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => H
 type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
 
 /**
- * Begins a request like any other request, so that it has the same limits. Passes its body to the
- * upstream instead of the intake.
+ * Forwarded requests begin in the same way as all other requests, so that the same limits apply.
  */
 export function passerOf(
   passThrough: PassThrough,
@@ -255,7 +244,6 @@ export function passerOf(
     const { body } = exchange;
     const { label: kind, passedPath: path, passedQuery: query } = passed;
     const head = passedHead(request, exchange.clientAddress, { kind, path, query });
-    // The query is only for the upstream.
     body.queryData = "";
     body.taker = (_, whole) => {
       const left = new AbortController();

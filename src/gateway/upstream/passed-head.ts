@@ -1,5 +1,5 @@
-// The forwarded parts of a request: a closed list of paths and headers, without cookies. No
-// spelling of a path on the list has a different meaning for the upstream.
+// Selects the parts of a request that are forwarded. Only listed paths and headers are forwarded,
+// and never cookies. Each accepted path has the same meaning for the gateway and for the upstream.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { percentDecoded } from "../../platform/base/ascii.ts";
@@ -8,7 +8,6 @@ import type { HttpRequest } from "../http/uws.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /** The forwarded method. Requests without a body, including HEAD, are forwarded as GET. */
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly query: string;
@@ -25,7 +24,6 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/** Matches headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
 const codings = ["br", "gzip", "deflate", "zstd"];
 const fromUpstream = [
@@ -49,10 +47,7 @@ interface HeadParts {
   readonly query: string;
 }
 
-/**
- * Returns the parts of a request's head that are passed to the upstream. `request` is valid only
- * during the handler of uWebSockets.js.
- */
+/** `request` is valid only while the handler of uWebSockets.js runs. */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -63,7 +58,6 @@ export function passedHead(
     if (value !== "" && isPlain(value)) headers[name] = value;
   };
   for (const name of toUpstream) put(name, request.getHeader(name));
-  // SDKs on servers request flag definitions with a separate key.
   if (kind === "features") put("authorization", request.getHeader("authorization"));
   request.forEach((name, value) => {
     if (ofSdks.test(name)) put(name, value);
@@ -76,7 +70,6 @@ export function passedHead(
   };
 }
 
-/** Returns the headers of the upstream's answer that are sent to the client. */
 export function answerHeaders(headers: IncomingHttpHeaders): [name: string, value: string][] {
   return fromUpstream.flatMap((name) => {
     const value = headers[name];
@@ -84,7 +77,6 @@ export function answerHeaders(headers: IncomingHttpHeaders): [name: string, valu
   });
 }
 
-/** Returns the codings in a fixed order, so that equal sets are equal texts. */
 function codingsIn(acceptEncoding: string): string {
   const taken = acceptEncoding
     .toLowerCase()
@@ -99,7 +91,6 @@ function isPlain(value: string): boolean {
   return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** Returns the name in its usual case, such as `Content-Type` for `content-type`. */
 function shown(name: string): string {
   if (name === "etag") return "ETag";
   return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
@@ -123,16 +114,13 @@ const rules: readonly (readonly [PassedKind, RegExp])[] = [
   ],
 ];
 const charsMax = 4_096;
-/** Matches a path by its allowed characters (RFC 3986, section 3.3). */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
-/** Returns the kind of a path without a query; undefined if the path is not forwarded. */
 export function passedKindOf(path: string): PassedKind | undefined {
   const kind = rules.find(([, rule]) => rule.test(path))?.[0];
   return kind !== undefined && meansItself(path) ? kind : undefined;
 }
 
-/** Returns the path without needless percent-encoding (RFC 3986, 6.2.2.2). */
 export function plainlySpelt(path: string): string {
   return path.replace(/%[\da-fA-F]{2}/g, (encoded) => {
     const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
@@ -140,15 +128,15 @@ export function plainlySpelt(path: string): string {
   });
 }
 
-/** Returns the query in valid characters; undefined if it is too long. */
 export function passedQuery(query: string): string | undefined {
   const encoded = query.toWellFormed().replace(/[^!-~]+/g, encodeURIComponent);
   return encoded.length <= charsMax ? encoded : undefined;
 }
 
 /**
- * Returns whether all parsers read the path alike. Only the last segment may be empty. No segment
- * may be `.` or `..`, or contain slashes, backslashes or control characters, even encoded twice.
+ * Returns whether all parsers read the path in the same way. Only the last segment may be empty. No
+ * segment may be `.` or `..`, or contain slashes, backslashes or control characters, even if they
+ * are encoded twice.
  */
 function meansItself(path: string): boolean {
   if (path.length > charsMax || !plainPath.test(path)) return false;

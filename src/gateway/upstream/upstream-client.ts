@@ -1,6 +1,7 @@
-// Sends requests to the upstream, with limits on requests and bytes, and a deadline. After some
-// consecutive failures, the upstream counts as away. Then one request at a time probes it, and all
-// other requests fail immediately. Failures that a client's data can cause are not counted.
+// Sends requests to the upstream. The number of requests and their bytes are limited, and each
+// request has a deadline. After some consecutive failures, only one request at a time tests the
+// upstream, and all other requests fail immediately. A failure does not count if the data of a
+// client can cause it.
 
 import {
   type ClientRequest,
@@ -26,23 +27,25 @@ export interface UpstreamAnswer {
 }
 
 type NoAnswer =
-  /** Too many requests or bytes are in progress. */
   | "full"
-  /** The client has disconnected. */
   | "gone"
   | "away"
-  /** The upstream ended this request, but may answer others. */
+  /** The upstream closed the connection of this request, but may answer other requests. */
   | "ended";
 
 const answerBytesMax = 16_777_216;
-/** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
-/** Maximum bytes of all bodies that are being sent, so that the budget has space for events. */
+/**
+ * Maximum number of bytes of all bodies that are being sent. The limit leaves space in the budget
+ * for events.
+ */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
-/** Statuses that show that the upstream is away. Any other 5xx may concern one request alone. */
+/** Only these statuses mean an unavailable upstream. A single request may cause other 5xx. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Kinds that the upstream serves with separate servers. These servers may be away alone. */
+/**
+ * Requests of these kinds have their own servers. These can be unavailable while the others work.
+ */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
@@ -71,7 +74,7 @@ export class UpstreamClient {
     return this.#inflight;
   }
 
-  /** Sends a request. Never rejects. `body` must not change until the answer is available. */
+  /** Sends one request. Never rejects. `body` must not change until the answer is available. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
@@ -118,7 +121,8 @@ export class UpstreamClient {
     const late = AbortSignal.timeout(this.#options.timeoutMs);
     return new Promise((resolve, reject) => {
       const asked = request({
-        // Requests always go to the host and port of the upstream, whatever the path.
+        // The host and port are set separately, so that no path can direct the request to another
+        // server.
         ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
@@ -126,15 +130,15 @@ export class UpstreamClient {
       });
       const isConnected = whetherConnected(asked, protocol);
       const fail = (error: Error): void => {
-        // Some servers reject a request by its head, and close while the body is being sent.
+        // Some servers reject a request after its head, and close while the body is being sent.
         const isRefused = !asked.writableFinished && !late.aborted;
         if (isConnected() && (isRefused || separateKinds.has(kind))) resolve("ended");
         else reject(error);
       };
       asked.on("response", (response) => {
         this.#read(response)
-          // An answer may arrive before all of the body is sent. After the answer, the memory of
-          // the body belongs to the caller.
+          // The answer may arrive before the whole body has been sent. After the answer, the caller
+          // may reuse the memory of the body.
           .finally(() => asked.writableFinished || asked.destroy())
           .then(resolve, fail);
       });
@@ -144,7 +148,6 @@ export class UpstreamClient {
     });
   }
 
-  /** Reads the answer. Returns `full` if the answer is too long or there is no space for it. */
   async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -165,7 +168,6 @@ export class UpstreamClient {
   }
 }
 
-/** Whether recent requests to the same servers succeeded. */
 class UpstreamStatus {
   #failures = 0;
   awayUntilMs = 0;
@@ -181,7 +183,6 @@ class UpstreamStatus {
   }
 }
 
-/** Returns a function that returns whether the request ever had a connection. */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;
   asked.once("socket", (socket) => {

@@ -1,6 +1,6 @@
-// Merges the metrics of workers into the metrics of one gateway. The metric table defines how
-// gauges are combined. Counts of ended workers are retained, so that a restart never looks like a
-// reset. Metrics of one process (process_*, nodejs_*) get the label `worker`.
+// Merges the metrics of all workers into the metrics of one gateway. The counts of ended workers
+// are added, because otherwise a restart would look like a reset of the counters. Metrics that
+// describe a single process (process_*, nodejs_*) get the label `worker`.
 
 import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
@@ -17,14 +17,12 @@ export class MergedMetrics {
   readonly #latest = new Map<number, Map<string, MetricSnapshot>>();
   readonly #ofEnded = new Map<string, readonly Sample[]>();
 
-  /** Updates some or all metrics of a worker. */
   update(worker: number, metrics: readonly MetricSnapshot[]): void {
     const known = this.#latest.get(worker) ?? new Map<string, MetricSnapshot>();
     for (const metric of metrics) known.set(metric.name, metric);
     this.#latest.set(worker, known);
   }
 
-  /** Removes an ended worker's gauges, but not its counters and histograms. */
   ended(worker: number): void {
     for (const { name, values } of this.#latest.get(worker)?.values() ?? []) {
       if (isOwn(name) && metricTable[name].type !== "gauge") this.#addEnded(name, values);
@@ -36,7 +34,6 @@ export class MergedMetrics {
     this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /** Returns the merged metrics. `supervisor` has the metrics of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),
@@ -56,7 +53,8 @@ export class MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [this.#ofEnded.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // If no worker reports the gauge, a sum or minimum is 0. Any other value is unknown.
+    // If no worker reports the gauge, a sum or a minimum is 0. A maximum or an optional value is
+    // unknown.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
@@ -84,7 +82,6 @@ function isOwn(name: string): name is MetricName {
   return Object.hasOwn(metricTable, name);
 }
 
-/** Combines samples of the same series into one sample. */
 function merge(rule: Rule, lists: readonly (readonly Sample[])[]): Sample[] {
   const series = new Map<string, Sample>();
   for (const sample of lists.flat()) {

@@ -1,6 +1,6 @@
-// Keeps N workers running on one public port: starts them, replaces a worker that dies or does not
-// answer, collects their numbers, and drains them. If one worker cannot start, the whole start
-// fails. Later, a failed start is retried.
+// Keeps N workers running on one public port. It starts workers, replaces a worker that ends or
+// does not respond, collects their metrics, and drains them. If a worker cannot start at first, the
+// whole start fails. If a replacement cannot start, it is started again later.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -21,7 +21,6 @@ interface SupervisorOptions {
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;
-  /** Aborts the start, which rejects with its reason. */
   readonly signal: AbortSignal;
 }
 
@@ -32,9 +31,7 @@ export interface WorkersReadiness {
 }
 
 const metricsTimeoutMs = 1_000;
-/** Maximum wait for a worker's readiness. The worker's check may take a second. */
 const readinessTimeoutMs = 1_250;
-/** Time for a worker to close its resources after its drain. */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -58,11 +55,9 @@ export class Supervisor {
     this.#port = config.port;
   }
 
-  /** Starts all workers, and returns the first worker's report. Rejects if any cannot start. */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
-    // The first worker checks that the port is free, finds its number, and creates the streams.
     const first = await Promise.race([this.#startFirst(0, "first"), startAborted]);
     this.#port = first.port;
     await Promise.race([
@@ -90,7 +85,6 @@ export class Supervisor {
       () => this.#log.info({ worker: index, pid: worker.pid }, "worker accepts connections"),
       () => {},
     );
-    // `ended` never rejects.
     void worker.ended.then(() => {
       this.#running.delete(index);
       this.#merged.ended(index);
@@ -145,30 +139,33 @@ export class Supervisor {
     return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
   }
 
-  /** Returns the warnings without duplicates, because all workers follow one registry. */
   async warnings(): Promise<string[]> {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
-  /** Returns the merged metrics. If a worker does not answer in time, its last numbers count. */
+  /**
+   * Returns the metrics of all workers. If a worker does not answer in time, its last metrics are
+   * used.
+   */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /** Returns counters and histograms. Unlike `metrics`, does not reset a gauge with a window. */
+  /**
+   * Returns only counts. Unlike `metrics`, this does not reset gauges that cover the time since the
+   * last call.
+   */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** Returns the warnings of all workers. The newest is last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
   }
 
-  /** Asks all workers, and returns the answers that arrived in time. */
   async #askAll<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -181,17 +178,14 @@ export class Supervisor {
     await Promise.all(
       [...this.#running].map(async ([index, worker]) => {
         const answer = await worker.ask(about, metricsTimeoutMs);
-        // The counts of a worker that has ended meanwhile are already included.
         if (answer !== undefined && this.#running.get(index) === worker)
           this.#merged.update(index, answer);
       }),
     );
   }
 
-  /** Drains all workers after the delay, and kills workers that take too long. */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // A draining worker may be silent. The deadline below kills workers that do not end.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
@@ -234,9 +228,11 @@ interface SilenceWatchOptions {
 }
 
 const checkEveryMs = 1_000;
-/** Number of silent checks after which a worker is killed. Workers report every second. */
+/**
+ * A worker that sends nothing during this number of checks is killed. Workers report every second.
+ */
 const silentChecksMax = 10;
-/** Number of silent checks for a process that has not sent any message. It may still be loading. */
+/** A process that has not sent any message may still be loading its code, so it gets more time. */
 const loadingChecksMax = 60;
 
 interface LastSeen {
@@ -245,9 +241,9 @@ interface LastSeen {
 }
 
 /**
- * Kills workers that do not answer, because the kernel continues to give them connections. Counts
- * checks instead of time. Otherwise, a supervisor that was stopped, for example by Ctrl-Z, would
- * kill workers that are alive.
+ * Kills workers that do not respond, because the kernel continues to give them connections. It
+ * counts checks instead of time. Otherwise, a supervisor that was stopped with Ctrl-Z would kill
+ * its workers when it continues.
  */
 export class SilenceWatch {
   readonly #running: SilenceWatchOptions["running"];
@@ -279,7 +275,7 @@ export class SilenceWatch {
         last.silentChecks = 0;
         worker.kill();
       } else if (last.silentChecks > 0) {
-        // A worker that waits for NATS at its start has nothing to report, but answers a request.
+        // A starting worker that waits for NATS sends no reports, but it answers this request.
         void worker.ask("counts", checkEveryMs);
       }
     }

@@ -1,5 +1,5 @@
-// One worker from the supervisor's side: a forked process, its messages, and its end. Settings are
-// sent only in messages. A token on the command line would be in every list of processes.
+// Represents a worker in the supervisor: its process, its messages, and its end. Settings are sent
+// only in messages, because other users can see the command line of a process.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
@@ -7,10 +7,8 @@ import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
 export type WorkerRole =
-  /** The worker checks that no other process has the port. */
-  | "first"
-  /** The worker shares the port. */
-  | "joining";
+  /** The `first` worker checks that no other process uses the port. */
+  "first" | "joining";
 
 export interface StartMessage {
   readonly type: "start";
@@ -19,14 +17,11 @@ export interface StartMessage {
   readonly config: Config;
 }
 
-/** A worker's report when it accepts connections. */
 export interface Listening {
   readonly port: number;
-  /** Creation time of the first live stream; null if JetStream did not answer. */
   readonly streamCreated: string | null;
 }
 
-/** The messages to a worker. The channel preserves their order and loses none. */
 export type MessageToWorker =
   | StartMessage
   | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
@@ -34,27 +29,22 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | ({ readonly type: "listening" } & Listening)
-  /** The worker could not start, and a retry is useless. The worker ends after this message. */
+  /** The worker could not start, and would fail again. It ends after this message. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
-  /** The metrics without gauges. */
   readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
-  /** Reasons why the worker cannot store events now. */
   readonly readiness: readonly string[];
-  /** Problems that do not prevent the worker from storing events. */
   readonly warnings: readonly string[];
   readonly clientWarnings: readonly ClientWarning[];
 }
 
-/** The hidden subcommand that starts a worker process. */
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
-  /** The file and the arguments of a worker. By default, it has the environment of this process. */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
@@ -67,19 +57,16 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Why the worker could not start; undefined if it sent no reason. */
   readonly reason: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /** Number of messages read from the worker. It increases while the worker is alive. */
   readonly messagesRead: number;
-  /** The worker's report. Rejects if the worker ends before it accepts connections. */
+  /** Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** The worker's end, after its last message has been read. Never rejects. */
+  /** Resolves when the worker has ended and its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /** Asks the worker, and returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -93,7 +80,7 @@ export function startWorkerProcess({
   start,
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
-  // A worker has no results for standard output. Structured clone preserves NaN. JSON would not.
+  // A worker writes nothing to standard output. JSON cannot represent NaN, structured clone can.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
@@ -112,7 +99,6 @@ export function startWorkerProcess({
       else if (message.type === "counts") onMetrics(message.metrics);
       else pending.get(message.id)?.(message.answer);
     });
-    // `ended` never rejects.
     void ended.then((end) => {
       reject(
         new Error(
@@ -123,12 +109,12 @@ export function startWorkerProcess({
       for (const settle of pending.values()) settle(undefined);
     });
   });
-  // An unhandled rejection would end this process.
+  // Without this handler, an unhandled rejection would end the process.
   listening.catch(() => {});
   post(start);
 
   function post(message: MessageToWorker): void {
-    // A message to an ending worker may be lost. The supervisor notices the worker's end.
+    // If the worker is ending, the message may be lost. The supervisor detects the end separately.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -166,7 +152,10 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/** Waits for the exit, and for the channel's last messages. */
+/**
+ * Waits until the channel is closed, because the last messages may arrive after the process has
+ * exited.
+ */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

@@ -1,5 +1,5 @@
-// One worker from its own side: starts a gateway, answers the supervisor and reports counts. Drains
-// on request, on a signal, or when the supervisor has ended.
+// Runs a worker process. It starts a gateway, answers the supervisor and reports counts. The worker
+// drains if the supervisor requests it, if it receives a signal, or if the supervisor has ended.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
@@ -11,7 +11,6 @@ import type {
   WorkerAnswers,
 } from "./worker-process.ts";
 
-/** The part of `process` that is the channel of a forked process. */
 export interface SupervisorChannel {
   readonly connected: boolean;
   send?(
@@ -34,16 +33,16 @@ interface WorkerGateway extends Listening {
 
 interface WorkerOptions {
   readonly channel: SupervisorChannel;
-  /** Aborts at SIGINT, SIGTERM and SIGHUP. */
   readonly stop: AbortSignal;
-  /** Starts a gateway. Rejects if the start fails, or if the signal aborts. */
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
 }
 
-/** Interval of the reports. A killed worker loses its counts since the last report. */
+/** If a worker is killed, its counts since the last report are lost. */
 const reportEveryMs = 1_000;
 
-/** Runs a worker until it ends. Returns false if it could not start and has reported why. */
+/**
+ * Returns false if the worker could not start. In that case, it has already reported the reason.
+ */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const stopRequested = new AbortController();
   const ending = AbortSignal.any([stop, stopRequested.signal]);
@@ -108,7 +107,6 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   return true;
 }
 
-/** Sends a message. Resolves when the message has been sent or cannot be sent. */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {
     if (channel.connected) channel.send?.(message, undefined, undefined, () => resolve());

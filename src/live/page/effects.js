@@ -1,5 +1,5 @@
-// Renders the effects: people, groups, usage and lag, and one person in a dialog. Properties come
-// from clients, so they become text nodes.
+// Renders the effects, and one person in a dialog. Properties come from clients, so they become
+// text nodes.
 
 import { indented, memberText } from "./json-text.js";
 import { ask } from "./source.js";
@@ -11,7 +11,6 @@ let asked;
 
 const stateWords = { hindered: "not applying events" };
 
-/** Returns pairs of a label and a number. `project` is the watched project, or "". */
 export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project) {
   if (totals === undefined) return [];
   const behind =
@@ -37,7 +36,6 @@ export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project)
     .map(([words, value]) => [words, typeof value === "number" ? whole.format(value) : value]);
 }
 
-/** Draws the effects, or hides them if no effects process responds. */
 export function drawEffects(effects, project) {
   byId("effects").hidden = effects === undefined;
   if (effects === undefined) return;
@@ -88,7 +86,6 @@ async function personOf(project, id) {
   }
 }
 
-/** Draws a person, given as JSON `text`. Properties are shown with the digits as sent. */
 function drawPerson(text, project) {
   const person = JSON.parse(text);
   byId("person-facts").replaceChildren(...personFacts(person, project).flat());

@@ -2,6 +2,7 @@
 
 import { closePerson, drawEffects, personButton } from "./effects.js";
 import { indented } from "./json-text.js";
+import { filterRejected, selectRejected } from "./rejected.js";
 import { openSource, takeToken } from "./source.js";
 import {
   drawClientWarnings,
@@ -49,6 +50,7 @@ function open() {
   isUnknown = false;
   const project = filter.get("project") ?? "";
   byId("of-all").hidden = filter.size === 0;
+  filterRejected(filter);
   source = openSource(filter.size === 0 ? "live" : `live?${filter}`, {
     history: takeHistory,
     projects: (ids) => fill("projects", ids, (id) => element("option", { value: id })),
@@ -97,7 +99,6 @@ function showEvents(events) {
   keepOneTabStop(list);
 }
 
-/** Returns the row before which an event belongs: rows are sorted by receive time. */
 function firstBefore(list, { receivedAt }) {
   return (
     [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ??
@@ -244,6 +245,8 @@ for (const [name, id] of Object.entries(filterInputs)) byId(id).value = filter.g
 say("zone", `times in ${zoneText()}`);
 byId("pause").addEventListener("click", () => pause(!paused));
 byId("clear").addEventListener("click", clear);
+byId("list-stored").addEventListener("click", () => selectRejected(false));
+byId("list-rejected").addEventListener("click", () => selectRejected(true));
 byId("person-close").addEventListener("click", closePerson);
 byId("events").addEventListener("keydown", goFromRowToRow);
 byId("filter").addEventListener("submit", (submitted) => {

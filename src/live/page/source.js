@@ -1,5 +1,5 @@
-// Requests of the page, with the token if the port needs one, and the stream of server-sent events:
-// an EventSource could not send a token.
+// Requests of the page, with the token if the port needs one. An EventSource cannot send a token,
+// so this file reads the stream of server-sent events.
 
 import { byId, say } from "./text.js";
 
@@ -7,7 +7,6 @@ const tokenKey = "penstock-token";
 const reopenMs = 3_000;
 const noConnection = "No connection to the gateway";
 
-/** Returns the response of the admin port. Rejects if there is no connection. */
 export function ask(path, signal) {
   const token = sessionStorage.getItem(tokenKey);
   const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
@@ -15,8 +14,8 @@ export function ask(path, signal) {
 }
 
 /**
- * Opens a stream of events, and opens it again when it ends, until `close` is called.
- * `listeners` has a function per event name, and `gone`, which is called with the reason.
+ * Opens a stream of events again whenever it ends, until `close` is called. `listeners` has a
+ * function per event name. `gone` is called with the reason of an end.
  */
 export function openSource(path, { gone, ...listeners }) {
   const closing = new AbortController();
@@ -34,7 +33,6 @@ export function openSource(path, { gone, ...listeners }) {
   return { close: () => closing.abort() };
 }
 
-/** Reads a stream to its end, and returns why it ended; undefined after a token was entered. */
 async function readOnce(path, listeners, signal) {
   const response = await ask(path, signal);
   if (response.status === 401 || isShort(response)) return await askForToken(response, signal);
@@ -52,12 +50,10 @@ async function readOnce(path, listeners, signal) {
   }
 }
 
-/** Whether a token was sent that does not permit the page. */
 function isShort({ status, headers }) {
   return status === 403 && headers.get("Content-Type") === "application/problem+json";
 }
 
-/** Asks for another token. Resolves when one is entered. */
 async function askForToken(response, signal) {
   const { title, detail, code } = await response.json();
   const dialog = byId("token");
@@ -69,7 +65,6 @@ async function askForToken(response, signal) {
   });
 }
 
-/** Takes the token that is entered in the dialog. Without one the dialog stays open. */
 export function takeToken() {
   byId("token").addEventListener("cancel", (event) => event.preventDefault());
   byId("token-form").addEventListener("submit", (submitted) => {

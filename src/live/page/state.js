@@ -27,7 +27,7 @@ const reasonWords = {
   rate_limited: "rejected: over the project's quota",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
-/** Snapshots, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
+/** Oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
 let snapshots = [];
 let errorsUrl;
 
@@ -36,7 +36,6 @@ export function drawStatus(tone, text) {
   say("status", text);
 }
 
-/** Shows that the connection is lost: the time of the last contact, and no current rates. */
 export function drawGone() {
   document.body.classList.add("gone");
   const last = snapshots.at(-1);
@@ -87,7 +86,6 @@ function remember({ atMs, counts }) {
   while (snapshots[0].atMs < atMs - lineMs) snapshots.shift();
 }
 
-/** Returns the newest snapshot at least `ms` older than the one at `end`, else the oldest. */
 function snapshotBefore(end, ms) {
   const at = snapshots[end].atMs - ms;
   return snapshots[
@@ -145,7 +143,6 @@ function totalText(name, snapshot) {
   return `${countText(snapshot.refused, "request")} rejected, ${countText(snapshot.dropped, "event")} dropped`;
 }
 
-/** Returns a percentile, interpolated within a bucket, unless there are too few requests. */
 function percentile(share, end) {
   const [before, after] = [snapshotBefore(end, latencyMs), snapshots[end]];
   const earlier = new Map(before.counts.durations);
@@ -180,7 +177,6 @@ function drawLine(id, values) {
     const y = height - 1 - (top === 0 ? 0 : (value / top) * (height - 3));
     return `${x.toFixed(2)} ${y.toFixed(2)}`;
   };
-  // Before the first value, the line is at zero: the gateway has just started.
   const start =
     values.length === 0 ? "" : `0 ${height - 1}L${place(0, 0).split(" ", 1)[0]} ${height - 1}L`;
   const path = values.length < 2 ? "" : `M${start}${values.map(place).join("L")}`;
@@ -288,6 +284,8 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
     `${words}`,
   );
   fill("streams", streams, ({ name, messages, bytes, bytesMax, lastAtMs }) => {
+    // A full stream of rejected events is normal: it discards its oldest items.
+    const isBounded = !/_REJECTED_\d+$/.test(name);
     const share = bytesMax > 0 ? bytes / bytesMax : 0;
     const size = bytesMax > 0 ? `${bytesText(bytes)} of ${bytesText(bytesMax)}` : bytesText(bytes);
     const last =
@@ -296,7 +294,7 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
         : `${countText(messages, "message")}, last ${spanText(Date.now() - lastAtMs)} ago`;
     return element(
       "li",
-      { class: share > 0.9 ? "full" : "" },
+      { class: isBounded && share > 0.9 ? "full" : "" },
       element(
         "div",
         { class: "top" },

@@ -1,4 +1,4 @@
-/** Matches the characters that `penstock tail` escapes too (src/commands/terminal.ts). */
+/** The characters that `penstock tail` escapes too (src/commands/terminal.ts). */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
@@ -30,7 +30,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Sets an element's text. An unchanged text keeps its selection; screen readers stay silent. */
+/** An unchanged text keeps its selection, and screen readers stay silent. */
 export function say(id, text) {
   const target = byId(id);
   if (target.textContent !== text) target.textContent = text;
@@ -69,7 +69,6 @@ export function timeText(isoTime) {
   return Number.isNaN(at) ? "" : clock.format(at);
 }
 
-/** Returns the time zone, such as `Europe/Berlin (GMT+1)`. */
 export function zoneText() {
   const format = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
   const offset = format.formatToParts().find(({ type }) => type === "timeZoneName")?.value ?? "";

@@ -1,5 +1,5 @@
-// Formats IP addresses. IPv4, even if mapped into IPv6, is dotted. IPv6 follows RFC 5952. Every
-// result is a new string, because a slice would keep the whole header in memory.
+// Formats IP addresses. Every result is a new string, because a substring of a header would keep
+// the whole header in memory.
 
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
@@ -21,8 +21,8 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
 }
 
 /**
- * Returns the canonical form of an IP address. An IPv4-mapped address becomes IPv4. Returns "" if
- * the text has anything else, including a port, brackets or a zone.
+ * Returns an IP address in a uniform spelling. An IPv4-mapped address becomes IPv4. For all other
+ * texts, returns "". This includes addresses with a port, brackets or a zone.
  */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
@@ -31,7 +31,6 @@ export function addressOfText(text: string): string {
   return isIpv4Mapped(bytes) ? ipv4Text(bytes, IPV6_BYTES - IPV4_BYTES) : ipv6Text(bytes);
 }
 
-/** Returns the key for counting: an IPv4 address, or the first bytes of an IPv6 address. */
 export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
   return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
 }
@@ -57,7 +56,6 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff;
 }
 
-/** Formats IPv6 by RFC 5952: lower case, with `::` for the longest sequence of zero groups. */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];
   for (let place = 0; place < IPV6_BYTES; place += 2)
@@ -100,7 +98,7 @@ export interface Network {
 const networksMax = 256;
 const cachedMax = 4_096;
 
-/** Parses a comma-separated list. Throws an Error that lists every invalid part. */
+/** Parses a comma-separated list of networks. Throws an Error that lists all invalid parts. */
 export function networksOf(text: string): readonly Network[] {
   if (text.trim() === "") return [];
   const parts = text.split(",").map((part) => part.trim());
@@ -118,7 +116,6 @@ export function networksOf(text: string): readonly Network[] {
 function networkOf(part: string): Network | undefined {
   const [, written = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(part) ?? [];
   const address = addressOfText(written);
-  // In a mapped IPv4 address, it would be unclear whether the prefix counts 32 or 128 bits.
   if (address === "" || address.includes(":") !== written.includes(":")) return undefined;
   const family = address.includes(":") ? "ipv6" : "ipv4";
   const prefixMax = family === "ipv6" ? 128 : 32;
@@ -126,7 +123,6 @@ function networkOf(part: string): Network | undefined {
   return prefix > prefixMax ? undefined : { address, prefix, family };
 }
 
-/** Returns a function that checks whether a canonical address is in one of the networks. */
 export function createTrust(networks: readonly Network[]): (address: string) => boolean {
   const list = new BlockList();
   for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);

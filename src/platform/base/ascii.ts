@@ -28,19 +28,21 @@ export function isJsonSpace(byte: number | undefined): boolean {
   );
 }
 
-/** Returns the offset of a JSON string's closing quote, or `end`. `start` is inside the string. */
+/**
+ * Returns the offset of the closing quote of a JSON string, or `end` if there is none. `start` must
+ * be inside of the string.
+ */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
   let at = start;
   while (at < end && json[at] !== Ascii.Quote) at += json[at] === Ascii.Backslash ? 2 : 1;
   return Math.min(at, end);
 }
 
-/** The value of each byte as a hexadecimal digit; -1 for other bytes. */
 export const hexValues = Int8Array.from({ length: 256 }, (_, byte) =>
   "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase()),
 );
 
-/** Decodes percent-encoded ASCII. Invalid encoding stays unchanged. */
+/** Decodes percent-encoded ASCII. Invalid encodings stay unchanged. */
 export function percentDecoded(text: string): string {
   let decoded = "";
   let from = 0;

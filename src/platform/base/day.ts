@@ -5,7 +5,7 @@ export function dayOf(ms: number): string {
 }
 
 export function isDay(text: string): boolean {
-  // The comparison rejects days such as February 30. Date.parse reads it as March 2.
+  // Date.parse reads February 30 as March 2. The comparison rejects such days.
   return /^\d{4}-\d\d-\d\d$/.test(text) && dayOrEmpty(text) === text;
 }
 
@@ -18,8 +18,8 @@ const instantForm =
   /^(\d{4}-\d\d-\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
- * Returns the milliseconds since 1970 of a UTC day, or of a time with a zone such as
- * `2026-11-22T08:30:00+01:00`. Returns NaN for any other text.
+ * Parses a UTC day, or a time with a zone such as `2026-11-22T08:30:00+01:00`. Returns milliseconds
+ * since the epoch, or NaN for any other text.
  */
 export function instantMsOf(text: string): number {
   const parts = instantForm.exec(text);

@@ -1,7 +1,10 @@
-// The closed table of all errors that a client can receive. docs/reference/errors.md and
-// /docs/errors are generated from this table.
+// The errors that a client can receive. docs/reference/errors.md and the page /docs/errors are
+// generated from this table.
 
-/** Bytes per minute that a project may store beyond a multiple of its sent bytes. */
+/**
+ * A project may store this many bytes per minute in addition to a multiple of the bytes that it
+ * sends.
+ */
 export const expansionBytesAMinute = 67_108_864;
 export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;
 
@@ -229,11 +232,14 @@ export const itemErrorCodes = [
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
-/** An expected failure of a whole request, never thrown. The client receives `detail`. */
+/**
+ * An expected failure of a whole request. Problems are returned and never thrown. The client
+ * receives `detail`.
+ */
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
-  /** Some characters of the request. Only the response shows them, never a log. */
+  /** A part of the request. It must never be logged. */
   readonly excerpt?: string;
   readonly errors?: readonly {
     readonly index: number;
@@ -241,7 +247,6 @@ export interface Problem {
     readonly detail: string;
   }[];
   readonly errorsTotal?: number;
-  /** The methods that the path allows, if they differ from the methods of the other endpoints. */
   readonly allow?: string;
   readonly retryAfterMs?: number;
 }

@@ -1,5 +1,5 @@
-// Returns the extremes of any number of values. Math.min(...values) throws a RangeError for more
-// than about 120,000 values.
+// Returns the lowest or highest of any number of values. `Math.min(...values)` throws a RangeError
+// for more than about 120,000 values.
 
 export function leastOf(numbers: Iterable<number>): number {
   let least = Number.POSITIVE_INFINITY;

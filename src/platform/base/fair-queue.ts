@@ -1,31 +1,29 @@
-// A fair queue that assigns a few slots to waiting work items. Groups take turns, however many
-// items each group has. An item leaves the queue if its deadline passes while it waits, or if `run`
+// Divides a small number of slots fairly among groups. The groups take turns, even if one of them
+// has many more items. An item is removed if its deadline passes while it waits, or if `run`
 // throws.
 
 export interface QueuedWork {
   readonly deadlineMs: number;
-  /** The group shares its turns among its items. An item with a slot may change its group. */
   readonly group: string;
-  /** Called when the item gets a slot. The item keeps the slot until `again`, `rest` or `leave`. */
   run(): void;
-  /** Called instead of `run` after the deadline. The item has already left the queue. */
   late(): void;
 }
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
+  /**
+   * Maximum number of started items per group. A started item must have a lower rank than items
+   * that have not started.
+   */
   readonly groupBegunMax?: number;
-  /** Returns the rank of an item that begins to wait. In a group, the lowest rank runs first. */
+  /** Within a group, the item with the lowest rank runs first. */
   readonly rank: (work: W) => number;
-  /** Returns whether the item may have a slot now, in addition to the limits above. */
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
 }
 
 interface Group<W> {
   readonly name: string;
-  /** Sorted by rank. Items of equal rank are in the order of arrival. */
   readonly waiting: Entry<W>[];
   begun: number;
 }
@@ -41,7 +39,6 @@ const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
-  /** The groups in the order of their last turns. The most recent group is last. */
   readonly #groups = new Map<string, Group<W>>();
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
@@ -56,15 +53,13 @@ export class FairQueue<W extends QueuedWork> {
     return this.#running;
   }
 
-  /** Adds an item. The queue may call `run` or `late` of any item before `add` returns. */
+  /** Adds an item. Before this method returns, the queue may call `run` or `late` of any item. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
-    // Other waiting items can run only if a slot was released in this event loop iteration.
     if (this.#isStarting || this.#mayRun(entry)) this.#start();
   }
 
-  /** Releases the slot and waits for the item's next turn. Does nothing if the item has left. */
   again(work: W): void {
     const entry = this.#entries.get(work);
     if (entry === undefined) return;
@@ -74,17 +69,19 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /** Releases the slot until `again`. Other items get the slot only after the caller returns. */
+  /**
+   * Releases the slot of an item until `again` is called. Other items start only after the caller
+   * has returned.
+   */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
-  /** Removes the item. Other items get its slot only after the caller returns. */
+  /** Removes an item. Other items start only after the caller has returned. */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }
 
-  /** Moves a running item to its new `group`. Returns false if the item lost its slot and left. */
   regroup(work: W): boolean {
     this.#remove(work);
     const entry = this.#enter(work);
@@ -178,7 +175,6 @@ export class FairQueue<W extends QueuedWork> {
     this.#groups.set(group.name, group);
   }
 
-  /** Returns an item that may run, from the group that has waited longest for its turn. */
   #next(): Entry<W> | undefined {
     for (const { waiting } of this.#groups.values())
       for (const entry of waiting) {

@@ -1,5 +1,5 @@
-// Opens files in a folder whose owner may be hostile. If root works there, a name may be a link to
-// any file of the machine.
+// Opens files in a folder that an attacker may own. A file name in it may be a link to any file of
+// the machine.
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -12,10 +12,7 @@ const ownerOnly = 0o600;
 const folderOfOwner = 0o700;
 const busyCode = 5;
 
-/**
- * Creates an empty file unless it exists. Throws a StoreError if the name is a link or not a file.
- * Ignores other errors, which the caller gets when it opens the file.
- */
+/** Creates an empty file. Throws a StoreError if it is not a plain file, but no other errors. */
 export function makeOwnFile(file: string): void {
   try {
     closeSync(openSync(file, O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_RDWR, ownerOnly));
@@ -23,7 +20,6 @@ export function makeOwnFile(file: string): void {
   mustBePlain(file);
 }
 
-/** Returns the descriptor of a new file. Throws the system's error. */
 export function newFile(file: string): number {
   return openSync(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR, ownerOnly);
 }
@@ -36,7 +32,6 @@ export function mustBePlain(file: string): void {
     );
 }
 
-/** Throws a StoreError unless the path is a regular file with a single hard link. */
 function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
@@ -46,7 +41,10 @@ function mustBeSingle(file: string): void {
     );
 }
 
-/** Creates a folder and its parents. Below /proc, Node's recursive mkdir may retry forever. */
+/**
+ * Creates a folder and its parents. Node's recursive mkdir is not used, because it may retry
+ * forever below /proc.
+ */
 export function makeFolder(folder: string, mode = folderOfOwner): void {
   if (isFolder(folder)) return;
   const above = path.dirname(folder);
@@ -62,7 +60,7 @@ function isFolder(folder: string): boolean {
   return statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Writes a file atomically. Resolves when the text is on disk. Rejects with the system's error. */
+/** Writes a file atomically. Resolves when it is on disk. Rejects with the system's error. */
 export async function writeWhole(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`;
   const handle = await openAnew(temporary);
@@ -76,13 +74,12 @@ export async function writeWhole(file: string, text: string): Promise<void> {
   await sync(path.dirname(path.resolve(file)));
 }
 
-/** Creates a new file after removing any file of this name. Never follows a link. */
 async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });
   return await open(file, "wx", 0o600);
 }
 
-/** Flushes the content of a file, or the names in a folder, to the disk. */
+/** Flushes the content of a file, or the list of names in a folder, to the disk. */
 export async function sync(file: string): Promise<void> {
   const handle = await open(file, "r");
   try {
@@ -93,15 +90,13 @@ export async function sync(file: string): Promise<void> {
 }
 
 export interface FileLock {
-  /** Returns whether the locked file still has its name. If not, another process may lock it. */
   isHeld(): boolean;
   close(): void;
 }
 
 /**
- * Takes an SQLite lock on the file, because Node has no file locks. The kernel releases the lock
- * when the process ends. Throws a StoreError if the file is a link, else the error of opening the
- * file.
+ * Locks a file by means of SQLite, because Node has no file locks. Throws a StoreError if the file
+ * is a link, and otherwise the error of opening it.
  */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);
@@ -118,7 +113,6 @@ export function takeFileLock(file: string): FileLock | "busy" {
   }
 }
 
-/** Returns whether the error means that another connection holds a lock on the SQLite file. */
 export function isBusy(error: unknown): boolean {
   return (
     error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === busyCode

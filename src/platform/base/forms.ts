@@ -5,12 +5,10 @@ export function isUuid(text: string): boolean {
   return uuidForm.test(text);
 }
 
-/** Returns whether a UUID is the nil or the max UUID, which identify nothing. */
 export function isBlankUuidText(uuid: string): boolean {
   return /^[0-]+$|^[f-]+$/i.test(uuid);
 }
 
-/** Returns whether a text is a UUID in lower case, the form that the database returns. */
 export function isLowerCaseUuid(text: string): boolean {
   return uuidForm.test(text) && text === text.toLowerCase();
 }

@@ -1,5 +1,5 @@
-// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables of texts that clients
-// choose. A client that does not know the key cannot choose texts that collide.
+// HalfSipHash-1-3 (Aumasson and Bernstein), a hash with a key, for texts that clients choose. A
+// client that does not know the key cannot find texts with the same hash.
 
 const finalRounds = 3;
 
@@ -8,12 +8,11 @@ interface Words {
   readonly count: number;
 }
 
-/** Returns the signed 32-bit hash of `count` words from `start` on. `key` is two random words. */
 export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words): number {
   return hashed(key, words, place, undefined);
 }
 
-/** Writes the 64-bit hash of all words into `into`. Neither half equals the 32-bit hash. */
+/** Writes a 64-bit hash of all words to `into`. Neither half is the same as the 32-bit hash. */
 export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
   into[1] = hashed(key, words, { start: 0, count: words.length }, into);
 }
@@ -32,7 +31,6 @@ function hashed(
   const firstEnd = count + 1 + finalRounds;
   const end = into === undefined ? firstEnd : firstEnd + finalRounds;
   for (let round = 0; round < end; round++) {
-    // The final word encodes the number of words.
     const word = round < count ? words[start + round]! : round === count ? count << 26 : 0;
     if (round === count + 1) v2 ^= into === undefined ? 0xff : 0xee;
     if (round === firstEnd && into !== undefined) {

@@ -1,5 +1,7 @@
 // An HTTP port for operators and readers on node:http. The port limits the number of connections,
-// the time to receive a request's head, and the requests of each connection to one at a time.
+// the time to receive a request's head, and the requests of each connection to one at a time. A new
+// connection beyond the limit replaces the one that has waited for a complete request for the
+// longest time: otherwise, a client could block health checks with idle connections.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
@@ -9,7 +11,6 @@ interface HttpPortOptions {
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
-  /** The purpose of the port: the rest of a sentence that begins with "Listen for". */
   readonly purpose: string;
   readonly portName: PortName;
   readonly requestMsMax?: number;
@@ -22,23 +23,23 @@ export class HttpPort {
   readonly #options: HttpPortOptions;
   readonly #server: Server;
   readonly #busy = new WeakSet<Socket>();
+  /** The open connections. Those without a request are in the order of their last answer. */
+  readonly #sockets = new Set<Socket>();
 
   constructor(options: HttpPortOptions) {
     this.#options = options;
-    const { requestMsMax = 10_000, connectionsMax, connected } = options;
+    const { requestMsMax = 10_000, connected } = options;
     const server = createServer({
       maxHeaderSize: headBytesMax,
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node would answer a request without a Host header itself, outside the limit of one at a
-      // time.
+      // Without this option, Node itself would answer a request without a Host header.
       requireHostHeader: false,
     });
-    server.maxConnections = connectionsMax;
+    server.on("connection", (socket) => this.#open(socket));
     if (connected !== undefined) server.on("connection", connected);
-    // The port reads no bodies, so a client that waits for 100 Continue gets the response
-    // immediately.
+    // The port reads no bodies. So it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
@@ -72,12 +73,29 @@ export class HttpPort {
     });
   }
 
+  #open(socket: Socket): void {
+    const sockets = this.#sockets;
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    if (sockets.size <= this.#options.connectionsMax) return;
+    // The new connection is the last one, so it is closed only if all others have a request.
+    for (const one of sockets) {
+      if (this.#busy.has(one)) continue;
+      sockets.delete(one);
+      one.destroy();
+      return;
+    }
+  }
+
   /** Answers a request. Rejects pipelined requests, which would queue without a limit. */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (this.#busy.has(socket)) return void socket.destroy();
     this.#busy.add(socket);
-    response.once("close", () => this.#busy.delete(socket));
+    response.once("close", () => {
+      this.#busy.delete(socket);
+      if (this.#sockets.delete(socket)) this.#sockets.add(socket);
+    });
     const isOld = request.httpVersionMajor === 1 && request.httpVersionMinor === 0;
     if (request.headers.host === undefined && !isOld)
       response.writeHead(400, { Connection: "close" }).end();
@@ -85,7 +103,6 @@ export class HttpPort {
   }
 }
 
-/** Listens for a moment, and returns the port. Rejects with the system's error. */
 export function tryListen(host: string, port: number): Promise<number> {
   const probe = createSocketServer();
   return new Promise((resolve, reject) => {
@@ -106,7 +123,6 @@ const hostOf = {
 
 export type PortName = keyof typeof hostOf;
 
-/** Returns why a port could not listen, and which setting to change. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {

@@ -15,11 +15,9 @@ export interface HttpResponse {
 
 interface BodyLimit {
   readonly bytesMax: number;
-  /** Whether a longer body is truncated. By default, a longer body is an error. */
   readonly isCut?: boolean;
 }
 
-/** Creates a request, which the caller must end. */
 export function requestTo(
   target: URL,
   options: RequestOptions & { readonly rejectUnauthorized?: boolean },
@@ -27,7 +25,6 @@ export function requestTo(
   return (target.protocol === "https:" ? httpsRequest : httpRequest)(target, options);
 }
 
-/** Sends a GET request over a new connection. */
 export function get(
   target: URL,
   { bytesMax, ...options }: Parameters<typeof requestTo>[1] & BodyLimit,
@@ -70,8 +67,8 @@ async function bodyOf(
 }
 
 /**
- * Calls `fail` if the connection closes before a response, perhaps after an "error" event. Also
- * calls `fail` for the status 101, because Node then only closes the connection.
+ * Calls `fail` if the connection is closed before a response, or if the response has the status
+ * 101.
  */
 export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;

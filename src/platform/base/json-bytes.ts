@@ -1,5 +1,5 @@
-// Finds JSON tokens and members in bytes, within given bounds. For bytes that are not JSON, the
-// results are meaningless, but they are within the bounds and take linear time.
+// Finds JSON tokens and members in bytes. If the JSON is invalid, the results are meaningless. But
+// they are always within the given bounds, and the time is linear.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "./ascii.ts";
@@ -10,7 +10,6 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Returns the start of the white space that ends at `end`; `end` if there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
@@ -18,8 +17,8 @@ export function spaceStart(body: Buffer, end: number, start: number): number {
 }
 
 /**
- * Returns the start of the string whose closing quote is at `closing`; -1 if the bytes are not a
- * string or have escapes.
+ * Returns the start of a string. `closing` is the offset of its closing quote. Returns -1 if the
+ * string has escapes, or if it is not a string.
  */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
@@ -30,7 +29,6 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/** A range of whole values that a search skips. */
 interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -38,7 +36,7 @@ interface Skip {
 
 const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
 
-/** Returns the offset after the value that begins at `start`, at most `end`. */
+/** Returns the offset after the value that begins at `start`. The result is at most `end`. */
 export function endOfValue(
   body: Buffer,
   start: number,
@@ -78,7 +76,7 @@ function isWordEnd(byte: number | undefined): boolean {
   );
 }
 
-/** Returns the start of the string, number or literal that ends at `end`; -1 for anything else. */
+/** Returns the start of the string, number or literal that ends at `end`, or -1. */
 export function startOfValue(body: Buffer, end: number, start: number): number {
   if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
   let at = end;
@@ -111,21 +109,19 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** Printable ASCII without escapes. */
   readonly name: string;
   readonly valueAt: number;
 }
 
 const bytesReadMax = 4_096;
 const membersMax = 64;
-/** The walk skips longer names, because they cannot resemble a known name. */
 const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Calls `take` with each member until `take` returns false. Returns the offset after the object, or
- * -1 if the walk did not reach its end. With -1, the last value may be cut off.
+ * Calls `take` for each member until it returns false. Returns the offset after the object. Returns
+ * -1 if the end of the object was not reached. In that case, the last value may be incomplete.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -149,10 +145,9 @@ export function walkMembers(
   return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
 }
 
-/** Returns members of the first 4 KiB of the object. Skips names that are long or have escapes. */
+/** Returns the members in the object's first 4 KiB, except those with long or escaped names. */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
-  // Bytes that the walk does not read do not count towards the limit.
   const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;
   const limit = Math.min(end, start + bytesReadMax + (isSkipping ? skipTo - skipFrom : 0));
   const objectStart = spaceEnd(body, start, limit);

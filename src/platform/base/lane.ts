@@ -1,2 +1,2 @@
-/** `live` for current events, `historical` for imports, which keep their order. */
+/** `live` is for current events. `historical` is for imports, whose events stay in order. */
 export type Lane = "live" | "historical";

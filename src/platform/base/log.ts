@@ -1,5 +1,5 @@
-// The process log: JSON lines on standard error. Keys, bodies and event contents must never be
-// logged.
+// The log of the process: JSON lines on standard error. Keys, bodies and contents of events must
+// never be logged.
 
 import { destination, pino, stdTimeFunctions } from "pino";
 
@@ -19,7 +19,7 @@ export interface ProcessLog extends Log {
 
 const STANDARD_ERROR = 2;
 
-/** Creates a log that writes synchronously, so that a dying process loses no line. */
+/** Creates a log that writes synchronously, so that no line is lost when the process ends. */
 export function createLog(
   level: LogLevel,
   stream: { write(line: string): void } = destination({ dest: STANDARD_ERROR, sync: true }),

@@ -1,13 +1,10 @@
-// A pool of reusable memory blocks. Copying into fresh memory takes more than ten times as long,
-// because of a page fault every 4 KiB. An idle pool frees all its memory.
+// A pool of reusable memory blocks. Copying into new memory takes more than ten times as long,
+// because the system must first provide each page of 4 KiB.
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
-  /** What a full pool does with a returned block: free smaller blocks, or refuse the block. */
   readonly full: "drop_smallest" | "refuse";
-  /** The pool frees all blocks if no block is returned for this duration. */
   readonly idleMs: number;
-  /** Maximum ratio of the block size to the requested size. */
   readonly wasteFactor: number;
 }
 
@@ -84,7 +81,10 @@ export class MemoryPool {
   }
 }
 
-/** Frees a block immediately. An idle process collects no garbage, so blocks would pile up. */
+/**
+ * Frees the memory immediately. Otherwise, freed blocks would accumulate, because an idle process
+ * does not collect garbage.
+ */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

@@ -4,10 +4,7 @@ import { arch, platform } from "node:os";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/**
- * Loads the file that was built here, else the prebuilt file of the npm package. The paths differ
- * between src/ and dist/. Errors state the fix.
- */
+/** Loads the locally built file, or otherwise the prebuilt file of the npm package. */
 export function loadNativeModule(name: string, urls: readonly URL[]): unknown {
   const built = urls.map((url) => fileURLToPath(url));
   const prebuilt = `../../../prebuilt/${platform()}-${arch()}/${basename(built[0]!)}`;

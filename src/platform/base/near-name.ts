@@ -1,11 +1,9 @@
-/** Minimum length of a name for two typos. Too many shorter names are similar. */
 const twoTyposFrom = 6;
 
 export function typosMax(name: string): number {
   return name.length < twoTyposFrom ? 1 : 2;
 }
 
-/** Returns the first candidate with the smallest distance; undefined if all exceed `most`. */
 export function nearest<Candidate>(
   candidates: Iterable<Candidate>,
   distanceOf: (candidate: Candidate) => number,
@@ -23,8 +21,8 @@ export function nearest<Candidate>(
 }
 
 /**
- * Returns the number of letters to add, remove, change or swap; Infinity if the lengths differ by
- * more than `most`. The time is proportional to the product of the lengths.
+ * Returns how many letters must be added, removed, changed or swapped. Returns Infinity if the
+ * difference of the lengths is greater than `most`.
  */
 export function lettersApart(left: string, right: string, most = Number.POSITIVE_INFINITY): number {
   if (Math.abs(left.length - right.length) > most) return Number.POSITIVE_INFINITY;

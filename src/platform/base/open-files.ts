@@ -1,12 +1,11 @@
-// The limit of open files of this process. Node has raised the soft limit to the hard limit.
+// Reads how many files this process may open. Node has already raised the soft limit to the hard
+// limit.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Number of descriptors reserved for NATS, the admin port, files and libraries. */
 const descriptorsReserved = 256;
 
-/** Returns how many connections fit into a limit of open files, at least half of the limit. */
 export function connectionsRoom(filesMax: number): number {
   return Math.max(filesMax - descriptorsReserved, Math.floor(filesMax / 2));
 }

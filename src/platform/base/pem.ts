@@ -1,5 +1,5 @@
-// Checks the files of the settings before anything starts. Each check returns the file name, or
-// throws an Error. The error message completes "PENSTOCK_X: …" and never shows the content.
+// Checks certificate and key files. Each check returns the file name, or throws an Error. The
+// message completes "PENSTOCK_X: …" and never contains the content of the file.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -14,7 +14,6 @@ export function certificateFile(file: string): string {
   return file;
 }
 
-/** Checks that the file contains a valid private key without a passphrase. */
 export function keyFile(file: string): string {
   const text = readText(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
@@ -27,7 +26,6 @@ export function keyFile(file: string): string {
   return file;
 }
 
-/** Returns whether the key belongs to the first certificate. Throws if either is invalid. */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(readText(certificate)).checkPrivateKey(
     createPrivateKey(readText(key)),
@@ -57,7 +55,6 @@ function succeeds(action: () => void): boolean {
   }
 }
 
-/** Checks that the folder is the npm package posthog-js. The value `off` is valid too. */
 export function posthogJsFolder(folder: string): string {
   if (folder === "") throw new Error("must not be empty");
   if (folder !== "off" && !isPosthogJs(folder))

@@ -1,11 +1,11 @@
 // Checks the tokens of the operators' ports: admin, effects and sink. There are two kinds: the
-// read-only token for numbers (metrics, status, usage), and the admin token for everything.
+// read-only token for numbers (metrics, status, usage), and the admin token for everything. A
+// request of this program itself is signed with a token, and does not contain it.
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isLoopback } from "./own-host.ts";
 
-/** Errors of requests without a sufficient token, as problem details (RFC 9457). */
 export const accessProblems = {
   missing_token: {
     status: 401,
@@ -28,7 +28,6 @@ export const accessProblems = {
 
 export type AccessCode = keyof typeof accessProblems;
 
-/** The token that a request needs. The admin token permits everything that `read` permits. */
 export type NeededToken = "read" | "admin";
 
 interface TokenSettings {
@@ -39,7 +38,10 @@ interface TokenSettings {
   readonly readTokenFile?: readonly string[] | undefined;
 }
 
-/** Returns the tokens of the settings, the first of which this program itself sends. */
+/**
+ * Returns the tokens from the settings. When the program itself sends requests, it uses the first
+ * token of each kind.
+ */
 export function tokensOf(settings: TokenSettings): Record<NeededToken, readonly string[]> {
   const { adminAuth, adminToken, adminTokenFile, readToken, readTokenFile } = settings;
   if (adminAuth === "off") return { admin: [], read: [] };
@@ -49,19 +51,39 @@ export function tokensOf(settings: TokenSettings): Record<NeededToken, readonly 
   };
 }
 
-/** Returns the headers with which a process asks a port of the same settings. */
-export function ownAuthorization(settings: TokenSettings): Readonly<Record<string, string>> {
+/** Returns the headers that authorize a GET request of this program. */
+export type Sign = (target: URL) => Readonly<Record<string, string>>;
+
+/**
+ * Returns how a process authorizes its requests to a port of the same settings. Any program of the
+ * host may listen on that port, so it gets a signature of the path and the time in place of the
+ * token. The signature permits only this request, for a minute.
+ */
+export function ownSignature(settings: TokenSettings): Sign {
   const { admin, read } = tokensOf(settings);
   const token = admin[0] ?? read[0];
-  return token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  if (token === undefined) return () => ({});
+  const key = digestOf(token);
+  return ({ pathname, search }) => {
+    const time = Math.floor(Date.now() / 1_000);
+    const signature = signatureOf(key, time, pathname + search).toString("hex");
+    return { Authorization: `${signedScheme} ${time}:${signature}` };
+  };
+}
+
+const signedScheme = "Penstock-Signature";
+const signedSecondsMax = 60;
+
+function signatureOf(key: Buffer, time: number, path: string): Buffer {
+  return createHmac("sha256", key).update(`GET ${path} ${time}`).digest();
 }
 
 export type Exposure =
-  /** Only processes of this machine reach the port, or it needs a token. */
+  /** The port is only reachable from this machine, or it requires a token. */
   | "protected"
-  /** Other hosts reach the port, and no token is set: the process must not start. */
+  /** The port is reachable from other hosts and no token is set. The process must not start. */
   | "lacks token"
-  /** Other hosts reach the port without a token, as PENSTOCK_ADMIN_AUTH=off permits. */
+  /** The port is reachable from other hosts without a token. PENSTOCK_ADMIN_AUTH=off permits it. */
   | "open";
 
 export function exposureOf(host: string, settings: TokenSettings): Exposure {
@@ -70,36 +92,46 @@ export function exposureOf(host: string, settings: TokenSettings): Exposure {
   return settings.adminAuth === "off" ? "open" : "lacks token";
 }
 
-type Authorized = Pick<IncomingMessage, "headers">;
+type Authorized = Pick<IncomingMessage, "headers" | "method" | "url">;
 
 export class PortAccess {
   readonly #digests: Readonly<Record<NeededToken, readonly Buffer[]>>;
   readonly #isFree: boolean;
 
-  /** Without any token, the port needs none. */
   constructor({ admin, read }: Record<NeededToken, readonly string[]>) {
     this.#digests = { admin: admin.map(digestOf), read: read.map(digestOf) };
     this.#isFree = admin.length + read.length === 0;
   }
 
-  /** Whether requests need a token. */
   get needsToken(): boolean {
     return !this.#isFree;
   }
 
   /** Returns why the token of a request is not sufficient; undefined if it is sufficient. */
-  problemOf({ headers }: Authorized, needed: NeededToken): AccessCode | undefined {
+  problemOf(request: Authorized, needed: NeededToken): AccessCode | undefined {
     if (this.#isFree) return undefined;
-    const { authorization } = headers;
-    if (authorization === undefined) return "missing_token";
-    const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
-    if (token === undefined) return "invalid_token";
-    const digest = digestOf(token);
-    const isAdmin = isOneOf(digest, this.#digests.admin);
-    const isReader = isOneOf(digest, this.#digests.read);
+    if (request.headers.authorization === undefined) return "missing_token";
+    const isProven = proofIn(request);
+    // `filter` takes the same time for every token.
+    const isAdmin = this.#digests.admin.filter(isProven).length > 0;
+    const isReader = this.#digests.read.filter(isProven).length > 0;
     if (isAdmin || (isReader && needed === "read")) return undefined;
     return isReader ? "read_only_token" : "invalid_token";
   }
+}
+
+/** Returns whether the request proves that its client has the token of a digest. */
+function proofIn({ headers, method, url = "" }: Authorized): (digest: Buffer) => boolean {
+  const [, scheme = "", proof = ""] = /^(\S+) +(\S+) *$/.exec(headers.authorization ?? "") ?? [];
+  if (/^Bearer$/i.test(scheme)) {
+    const sent = digestOf(proof);
+    return (digest) => timingSafeEqual(digest, sent);
+  }
+  const [, time, signature = ""] = /^(\d{1,12}):([0-9a-f]{64})$/.exec(proof) ?? [];
+  const isNow = Math.abs(Date.now() / 1_000 - Number(time)) <= signedSecondsMax;
+  if (scheme !== signedScheme || method !== "GET" || !isNow) return () => false;
+  const sent = Buffer.from(signature, "hex");
+  return (digest) => timingSafeEqual(signatureOf(digest, Number(time), url), sent);
 }
 
 /** Answers a request without a sufficient token. */
@@ -116,16 +148,11 @@ export function refuseAccess(response: ServerResponse, code: AccessCode): void {
     .end(`${JSON.stringify(body)}\n`);
 }
 
-/** Returns the header that a 401 must have; none for another status. */
 export function challengeOf(status: number): Readonly<Record<string, string>> {
   return status === 401 ? { "WWW-Authenticate": 'Bearer realm="penstock"' } : {};
 }
 
-/** Digests have one length, so that a comparison takes the same time for every token. */
+/** Tokens are hashed, because timingSafeEqual can only compare values of the same length. */
 function digestOf(token: string): Buffer {
   return createHash("sha256").update(token).digest();
-}
-
-function isOneOf(digest: Buffer, digests: readonly Buffer[]): boolean {
-  return digests.filter((known) => timingSafeEqual(known, digest)).length > 0;
 }

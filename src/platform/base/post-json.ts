@@ -11,19 +11,16 @@ export interface RawAnswer {
 interface PostOptions {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
-  /** Maximum time until the last byte of the response. */
   readonly answerMsMax: number;
-  /** Maximum time without a byte in either direction. Default: the total time. */
+  /** Maximum time in which no byte is sent or received. By default, it is the total time. */
   readonly silentMsMax?: number;
   readonly signal?: AbortSignal;
-  /** Called when the kernel has accepted the whole request body. */
   readonly handedOver?: () => void;
 }
 
-/** The client truncates a longer response. */
 const answerBytesMax = 1_048_576;
 
-/** Posts a JSON body. Rejects with the cause if no complete response arrives. */
+/** Posts a JSON body. Rejects with the cause if the response is missing or incomplete. */
 export async function postJson(
   target: URL,
   body: Buffer,
@@ -60,7 +57,6 @@ function secondsOf(ms = 0): string {
   return `${ms / 1_000} s`;
 }
 
-/** Parses a Retry-After header: seconds or a date. Undefined if absent or invalid. */
 export function retryAfterMs(header: string | undefined, msMax: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();

@@ -1,5 +1,3 @@
-// A rate limit with fixed windows. A new window begins at the first call after the previous window.
-
 interface RateWindowOptions {
   readonly max: number;
   readonly windowMs?: number;

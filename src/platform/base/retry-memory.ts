@@ -1,9 +1,8 @@
-// Recognizes retries of failed requests that may have been stored, within the duplicate window of
-// the streams. A request that a client repeats after a 200 is stored again, because the client
-// intends it.
+// Recognizes the retry of a failed request whose events may be stored. If a client repeats a
+// request after a 200, the request does not count as a retry.
 
 const valuesMax = 16_384;
-/** The duplicate window of the streams. */
+/** The same time as the duplicate window of the streams. */
 const rememberedMs = 120_000;
 
 interface Remembered<Value> {
@@ -13,7 +12,6 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /** The values by key, in the order of their last use. Equal requests share a key. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 
@@ -26,7 +24,9 @@ export class RetryMemory<Value> {
     return this.#size === 0;
   }
 
-  /** Removes and returns the oldest value of the key, because each value matches one retry. */
+  /**
+   * Removes and returns the oldest value of the key, because each value can match only one retry.
+   */
   take(key: string): Value | undefined {
     this.#forgetOld();
     const values = this.#known.get(key);

@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";
 
 interface PauseOptions {
-  /** Whether the pause keeps the process alive. Default: true. */
   readonly ref?: boolean;
 }
 
@@ -14,7 +13,10 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/** Waits until the work ends, `ms` have passed or `rest` is aborted. Rejects if the work does. */
+/**
+ * Waits until the work ends, `ms` milliseconds have passed, or `rest` is aborted. Rejects if the
+ * work rejects.
+ */
 export async function atMost(
   ms: number,
   work: Promise<unknown>,
@@ -50,11 +52,11 @@ interface RetryOptions {
   readonly pauseMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly warning: SparseWarning;
-  /** Returns the log line for a failed attempt. Throws the error if no retry can succeed. */
+  /** Returns the log line for a failed attempt. Throws the error if a retry cannot succeed. */
   readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
 }
 
-/** Repeats `work` without a time limit. Rejects if `explain` throws or the signal aborts. */
+/** Repeats `work` until it succeeds. Rejects if `explain` throws or the signal aborts. */
 export async function retryWithWarning<T>(
   work: () => Promise<T>,
   { pauseMs, signal, warning, explain }: RetryOptions,
@@ -76,15 +78,13 @@ interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
   readonly pauseMsMax: number;
-  /** If a run lasts at least this long, the next pause is the minimum. */
   readonly steadyMs: number;
-  /** Called before each pause. `error` is undefined unless the run rejected. */
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
 
 export const processPauses = { pauseMsMin: 100, pauseMsMax: 5_000, steadyMs: 30_000 } as const;
 
-/** Calls `run` again each time the run ends, until the signal aborts. Never rejects. */
+/** Calls `run` again whenever it has ended, until the signal aborts. Never rejects. */
 export async function restartLoop(
   run: () => Promise<void>,
   { signal, pauseMsMin, pauseMsMax, steadyMs, ended }: RestartOptions,

@@ -1,4 +1,3 @@
-/** Limits concurrent tasks. Further tasks wait in the order of the calls. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

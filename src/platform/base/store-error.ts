@@ -1,16 +1,17 @@
-// Errors of a database. Clients of the gateway never receive their text.
+// The errors of a database. Their text is never sent to clients of the gateway.
 
 /** An expected failure. The message states the operation, the cause and the fix. */
 export class StoreError extends Error {
   override name = "StoreError";
 }
 
-/** A statement exceeded the time limit of the database. Less work may succeed. */
+/**
+ * A statement took longer than the time limit of the database. A retry with fewer rows may succeed.
+ */
 export class TooSlowError extends StoreError {
   override name = "TooSlowError";
 }
 
-/** The requested rows have more properties than may be in memory at a time. */
 export class TooLargeError extends StoreError {
   override name = "TooLargeError";
 }

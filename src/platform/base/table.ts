@@ -1,10 +1,11 @@
-// Describes a database table. Code derives statements and row conversions from the description.
+// The description of a database table. The SQL statements and the conversions of rows are derived
+// from it.
 
 export type Value = string | number | null | Uint8Array;
 
 export type Row = readonly Value[];
 
-/** The type of a column. In a row, a uuid is text, a boolean is 1 or 0, and JSON is text. */
+/** The type of a column. In a row, a uuid and JSON are texts, and a boolean is 1 or 0. */
 export type ColumnType =
   | "text"
   | "uuid"
@@ -18,9 +19,7 @@ export type ColumnType =
 export interface Column<Of> {
   readonly type: ColumnType;
   readonly isNullable?: boolean;
-  /** How an upsert combines the stored and the new value. Default: the new value. */
   readonly merge?: "sum" | "min";
-  /** The TypeScript type of the value in an object. */
   readonly of?: Of;
 }
 
@@ -28,9 +27,7 @@ type Columns = Readonly<Record<string, Column<unknown>>>;
 
 export interface Table<Types extends Columns = Columns> {
   readonly name: string;
-  /** The columns of the primary key. Irrelevant for tables that are only appended to. */
   readonly key: readonly string[];
-  /** All columns. The key columns come first. */
   readonly columns: readonly string[];
   readonly types: Types;
 }
@@ -41,7 +38,6 @@ type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
 
 type Of<One> = One extends Column<infer Type> ? Type : never;
 
-/** A row as an object with a field per column. A field is undefined if the column is null. */
 export type Fields<Types extends Columns> = {
   readonly [Name in keyof Types & string as FieldName<Name>]: Of<Types[Name]>;
 };

@@ -1,5 +1,3 @@
-// Limits the work of all callers per event loop iteration, and measures the work of a thread.
-
 export class TurnBudget {
   readonly #max: number;
   #left: number;
@@ -30,15 +28,14 @@ export class TurnBudget {
 }
 
 interface WorkClockOptions {
-  /** Returns the CPU time of this thread in milliseconds. Each call is a system call. */
+  /** Returns the CPU time of this thread in milliseconds. Each call requires a system call. */
   readonly cpuMs: () => number;
   readonly monotonicMs: () => number;
 }
 
-/** Interval between two reads of the CPU time. In between, all time counts as work. */
+/** The CPU time is read only after this interval. Until then, all elapsed time counts as work. */
 const askedEveryMs = 0.25;
 
-/** Returns a monotonic clock of this thread's work in milliseconds, with few system calls. */
 export function workClock({ cpuMs, monotonicMs }: WorkClockOptions): () => number {
   let askedMs = Number.NEGATIVE_INFINITY;
   let cpuAskedMs = 0;

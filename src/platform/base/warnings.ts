@@ -1,8 +1,7 @@
-// The warnings in a 200 response. The reference pages are generated from these tables.
+// The warnings in a 200 answer. The reference pages are generated from these tables.
 
 import type { ErrorRow } from "./errors.ts";
 
-/** The reasons for dropping an item of a request that gets a 200 response. */
 export const dropTable = {
   no_event: {
     when: "the event has no name: event is absent, not a string, empty or only white space",

@@ -1,6 +1,5 @@
-// Locks a data folder for one gateway. The kernel releases the lock when the process ends. The
-// nats-server does not inherit the lock. A note names the process, for doctor and for the error of
-// a second start.
+// Locks a data folder, so that only one gateway uses it. When the process ends, the kernel releases
+// the lock.
 
 import {
   accessSync,
@@ -16,7 +15,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type FileLock, makeFolder, takeFileLock } from "../base/files.ts";
 
 export interface DataLock {
-  /** Writes the addresses of this process to the note. Throws the system's error. */
   note(answers: Answers): void;
   release(): void;
 }
@@ -32,14 +30,14 @@ interface Holder extends Partial<Answers> {
   readonly pid: number;
 }
 
-/** An expected failure to start. The message states the cause and the fix. */
+/** An expected failure at start. The message states the cause and the fix. */
 export class EmbeddedError extends Error {}
 
-/** Number of attempts. The lock of a process that was just killed may persist for a moment. */
+/** The lock of a process that was just killed may exist for another moment. */
 const tries = 10;
 const retryMs = 50;
 
-/** Locks the folder. If the folder is in use, throws an EmbeddedError that names the process. */
+/** Locks the folder. If it is in use, throws an EmbeddedError that names the process. */
 export async function lockDataDir(dataDir: string, pid: number): Promise<DataLock> {
   const lock = await take(dataDir);
   const file = holderFile(dataDir);
@@ -62,10 +60,6 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
   };
 }
 
-/**
- * Returns the last process that locked the folder, even if the process has ended. Returns undefined
- * if the process is unknown.
- */
 export function readHolder(dataDir: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(holderFile(dataDir), "utf8")) as Holder;
@@ -107,8 +101,8 @@ export function folderFault(dataDir: string, error: unknown): string {
 }
 
 /**
- * Returns why this user cannot write to the folder and its content; undefined if there is no
- * obstacle. Checks the nearest existing parent of a missing folder.
+ * Returns the reason why the user cannot write to the folder, or undefined if they can. If the
+ * folder does not exist, checks its nearest existing parent.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
@@ -125,7 +119,6 @@ export function unusableFolder(dataDir: string): string | undefined {
   return undefined;
 }
 
-/** Returns the path if it exists, else its nearest existing parent. */
 export function nearestExisting(path: string): string {
   const above = dirname(path);
   return kindOf(path) !== "nothing" || above === path ? path : nearestExisting(above);
@@ -135,7 +128,6 @@ function kindOf(path: string): "folder" | "file" | "nothing" {
   try {
     return statSync(path).isDirectory() ? "folder" : "file";
   } catch (error) {
-    // ENOTDIR: a parent is a file. `nearestExisting` reaches this file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
   }

@@ -15,13 +15,12 @@ export interface NatsServerBinary {
   readonly version: string;
 }
 
-/** Before 2.10, nats-server has no `sync_interval`. Acknowledged events may then not be on disk. */
+/** Older versions have no `sync_interval`, so acknowledged events may not be on disk. */
 const versionLeast: Version = [2, 10, 0];
 const root = resolve(import.meta.dirname, "../../..");
 const fetchedDir = join(root, ".cache", "nats-server");
 const fetchScript = join(root, "scripts", "nats-server.mjs");
 
-/** Like `findNatsServer`, but if there is none, fetches the distribution's package first. */
 export async function findOrFetchNatsServer(search: NatsServerSearch): Promise<NatsServerBinary> {
   try {
     return findNatsServer(search);
@@ -37,8 +36,9 @@ export async function findOrFetchNatsServer(search: NatsServerSearch): Promise<N
 }
 
 /**
- * Returns the configured nats-server, else a new enough nats-server on PATH, else the newest
- * download of `npm run setup`. Throws an EmbeddedError if there is none.
+ * Returns the configured nats-server. If none is configured, returns a nats-server on PATH that is
+ * new enough, or else the newest download of `npm run setup`. Throws an EmbeddedError if there is
+ * none.
  */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {

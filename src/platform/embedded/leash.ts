@@ -1,30 +1,25 @@
-// Runs a nats-server that stops when this process ends. A shell between both processes holds the
-// end of a pipe, the leash. The pipe closes even if this process crashes. The shell then stops the
-// server.
+// Runs a nats-server that stops when this process ends. The server is started by a shell, which
+// reads from a pipe to this process. If this process crashes, the pipe is closed, and the shell
+// stops the server.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /** The pid of the server, not of the shell. Rejects with an EmbeddedError if the start fails. */
   readonly pid: Promise<number>;
-  /** The end of the shell. Never rejects. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
-  /** Closes the pipe: the shell sends SIGTERM, and SIGKILL after the grace period. */
   release(): void;
 }
 
 const stderrCharsMax = 4_096;
 /**
- * Growth of the heap in per cent before Go collects garbage. At full rate, nats-server has up to
- * 109 MiB. With Go's default of 100, it has up to 157 MiB. The environment variable GOGC has
- * precedence.
+ * The value of GOGC. With it, nats-server uses up to 109 MiB at full rate. With Go's default of
+ * 100, it uses up to 157 MiB.
  */
 const serverGogc = "50";
 
-// $1 is the grace period in seconds. The other arguments are the command. Descriptor 4 is the
-// leash. The server has its own process group, so that Ctrl-C only reaches the gateway, which stops
-// the server last. The subshell that watches the leash must survive a signal to the whole group.
+// $1 is the grace period in seconds. All other arguments are the command. The server has its own
+// process group, so that Ctrl-C stops only the gateway.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -46,19 +41,19 @@ kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/** Starts the command. Never throws. If the program cannot be started, `ended` resolves. */
+/** Never throws. If the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // Penstock's settings may contain secrets that nats-server does not need.
   const env: NodeJS.ProcessEnv = { GOGC: serverGogc, ...process.env };
   for (const name of Object.keys(env)) if (/^(?:PENSTOCK|OTEL)_/.test(name)) delete env[name];
-  // If no file descriptor is free, the shell has no streams. The return type of `spawn` hides this.
+  // If no file descriptor is free, the shell has no streams, although the type of `spawn` promises
+  // them.
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderrText = (stderrText + text).slice(-stderrCharsMax);
   });
-  // The pipe emits an error if the shell dies first. Without a listener, Node would throw it.
+  // If the shell ends first, the pipe emits an error, which Node would throw without a listener.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; stderrText: string }>((resolve) => {
     shell.once("error", (error) =>
@@ -86,7 +81,6 @@ function pidFrom(
     throw new EmbeddedError(`cannot start nats-server: it exited: ${stderrText.trim()}`);
   });
   const pid = Promise.race([printed, failed]);
-  // Prevents an unhandled rejection if no caller awaits `pid`.
   pid.catch(() => {});
   return pid;
 }

@@ -1,6 +1,5 @@
-// Writes the configuration of the embedded server, and the note with its address for commands. Both
-// files contain the token, so only their owner can read them. Another file in the store records the
-// version that wrote the store.
+// Writes the configuration file of the embedded server, and a file with its address for commands.
+// Both files contain the token, so only their owner can read them.
 
 import { createHash } from "node:crypto";
 import {
@@ -16,12 +15,11 @@ import { join } from "node:path";
 
 interface NatsConfig {
   readonly dataDir: string;
-  /** The port -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
   readonly storeBytesMax: number;
   readonly version: string;
-  /** Whether the store need not survive the host: messages are acknowledged before an fsync. */
+  /** This flag is true if messages are acknowledged before an fsync. A crash may lose them. */
   readonly isTemporary?: boolean | undefined;
 }
 
@@ -29,7 +27,6 @@ export interface ConnectionNote {
   readonly url: string;
   readonly token: string;
   readonly pid: number;
-  /** The server's start time, in the form of process-identity.ts. */
   readonly startedAt: string;
 }
 
@@ -51,12 +48,10 @@ export function natsConfigFile(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.conf");
 }
 
-/** Returns the path of the version file. It is inside the store, so that a copy includes it. */
 export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
-/** Records the server's version, writes the configuration, and returns its path. */
 export function writeNatsConfig({
   dataDir,
   port,
@@ -94,7 +89,7 @@ ${syncInterval}
   return file;
 }
 
-/** Returns the secret path of the monitoring port. The path does not reveal the token. */
+/** Returns the secret path of the monitoring port. The token cannot be derived from it. */
 export function monitoringPath(token: string): string {
   return `/${createHash("sha256").update(`monitoring ${token}`).digest("hex")}`;
 }
@@ -102,7 +97,6 @@ export function monitoringPath(token: string): string {
 export interface WrittenNatsConfig {
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** The port of the server; undefined if the server chose it, or if the file is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string | undefined;
@@ -136,7 +130,6 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** Returns the version that last opened the store; undefined if no version is recorded. */
 export function readStoreVersion(dataDir: string): string | "damaged" | undefined {
   const file = storeVersionFile(dataDir);
   if (!existsSync(file)) return undefined;
@@ -183,7 +176,7 @@ function connectionFile(dataDir: string): string {
 
 function writePrivately(file: string, text: string): void {
   const next = `${file}.next`;
-  // writeFileSync sets the mode only for files that it creates.
+  // The old file is removed first, because writeFileSync sets the mode only for new files.
   rmSync(next, { force: true });
   writeFileSync(next, text, { mode: 0o600 });
   renameSync(next, file);

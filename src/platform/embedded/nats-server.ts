@@ -1,6 +1,5 @@
-// The embedded NATS: starts a real nats-server on a data folder, restarts a dead server, and stops
-// it. The port and the token never change, so that clients can reconnect. The server must not
-// outlive this process.
+// Starts a nats-server on a data folder, restarts it after a crash, and stops it. The port and the
+// token never change, so that clients can reconnect.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -42,12 +41,10 @@ interface EmbeddedNatsOptions {
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /** The port of the server. Default: the last port. The first start chooses a free port. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** Whether the store is for tests: acknowledged events need not survive a power cut. */
+  /** This flag is true if a power failure may lose acknowledged events. Only tests use this. */
   readonly isTemporary?: boolean;
-  /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
   readonly signal?: AbortSignal;
 }
 
@@ -57,7 +54,7 @@ const pollMs = 15;
 const slowStartLogMs = 5_000;
 const roomCheckMs = 1_000;
 
-/** Starts a nats-server. Throws an EmbeddedError if the user can fix the cause of a failure. */
+/** Starts a nats-server. Throws an EmbeddedError for a failure that the user can fix. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
@@ -88,11 +85,9 @@ interface ServerOptions extends EmbeddedNatsOptions {
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
-  /** Aborted when the server must not be restarted any more. */
   readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
-  /** Identifies the server's process. Read while the server certainly had the pid. */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
@@ -119,7 +114,6 @@ export class EmbeddedNats {
     return this.#pid;
   }
 
-  /** Number of deaths and failed restarts of the server. */
   get restarts(): number {
     return this.#restarts;
   }
@@ -139,12 +133,10 @@ export class EmbeddedNats {
     });
   }
 
-  /** Writes the gateway's addresses to the folder. Throws the system's error. */
   noteAnswers(answers: Answers): void {
     this.#options.lock.note(answers);
   }
 
-  /** Stops the server, waits until it has exited, and releases the folder. */
   async close(): Promise<void> {
     const { dataDir, lock } = this.#options;
     if (this.#closing.signal.aborted) return await this.#supervision;
@@ -170,8 +162,7 @@ export class EmbeddedNats {
     try {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
-      // Written before the server listens. If this gateway dies now, the next gateway must find the
-      // server.
+      // This is written before the server listens, so that it can be found after a crash.
       this.#note("");
       const ports = await portsOf(this.#pid, { server, dataDir, log, stop: this.#stopping });
       this.#port = ports.nats;
@@ -188,7 +179,6 @@ export class EmbeddedNats {
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** Waits until the server has exited. The end of its shell is not enough. */
   async #end(): Promise<void> {
     this.#server?.release();
     await this.#server?.ended;
@@ -236,7 +226,6 @@ export class EmbeddedNats {
     this.#server?.release();
   }
 
-  /** Restarts the server as soon as the disk has space for the file with the server's ports. */
   async #launchAgain(): Promise<void> {
     const signal = this.#stopping;
     const { dataDir, log } = this.#options;
@@ -258,10 +247,7 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/**
- * Waits until nats-server has published its ports. There is no timeout, because a large store takes
- * long to load.
- */
+/** There is no timeout, because loading a large store takes long. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait) {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
@@ -294,7 +280,6 @@ function lastWords(dataDir: string): string {
   }
 }
 
-/** Waits for the end of the nats-server of a killed gateway, which still uses the store. */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) return;
@@ -302,7 +287,7 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
   while (isRunning(note, host)) {
     if (performance.now() > deadline)
       throw new EmbeddedError(
-        `cannot start on ${dataDir}: the nats-server of an earlier run (process ${note.pid}) is still running: stop it first`,
+        `cannot start on ${dataDir}: the nats-server of another Penstock (process ${note.pid}) is still running on this folder: stop that Penstock, or that process if its Penstock has ended`,
       );
     await delay(pollMs);
   }
@@ -310,9 +295,8 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * Returns the storage limit for JetStream: the size of the disk. The default of nats-server is a
- * share of the free space. With less free space, a later start could reject the existing
- * reservations.
+ * Returns the size of the disk, which is the limit of the store. nats-server's default limit is a
+ * share of the free space. With that limit, a later start could reject existing reservations.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");

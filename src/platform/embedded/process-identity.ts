@@ -1,5 +1,5 @@
-// Checks whether a recorded process still runs. The system reuses pids, even after a reboot, so
-// only a pid with its start time identifies a process.
+// Checks whether a recorded process still runs. A pid alone is not enough, because the system
+// reuses pids. So the start time is compared too.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -7,20 +7,18 @@ import { setTimeout as delay } from "node:timers/promises";
 
 export interface ProcessHost {
   readonly pid: number;
-  /** Node's `process.kill`. Throws ESRCH or EPERM. */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
   getuid?: () => number;
 }
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** The start time as an opaque text; empty if the platform does not report start times. */
   readonly startedAt: string;
 }
 
 const pollMs = 15;
 
-/** Returns the identity of a process; undefined if the process does not exist or is a zombie. */
+/** Returns undefined if the process does not exist or has already ended (a zombie). */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {
   try {
     host.kill(pid, 0);
@@ -40,16 +38,14 @@ export async function untilGone(identity: ProcessIdentity, host: ProcessHost): P
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
-/** Returns the start time; "" if unknown, undefined if the process is absent or a zombie. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // Skips the command's name, which is in parentheses and may contain any characters.
+    // The name of the command is in parentheses, and may itself contain any characters.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     if (fields[0] === "Z" || fields[0] === "X") return undefined;
     return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}:${fields[19]}`;
   } catch {
-    // If /proc exists but has no entry, the process has ended since `identify` found it.
     return existsSync("/proc/self/stat") ? undefined : startFromPs(pid);
   }
 }

@@ -1,5 +1,5 @@
-// Chooses the port and the token of an embedded nats-server. By default, both stay the same as at
-// the last start, so that readers can reconnect.
+// Chooses the port and the token of an embedded nats-server. They stay the same at every start, so
+// that readers can reconnect.
 
 import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -16,24 +16,19 @@ import {
 } from "./nats-config.ts";
 
 export interface EmbeddedAccess {
-  /** The port -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
 }
 
 interface WantedAccess {
   readonly dataDir: string;
-  /** The port of the settings; undefined for the port of the last start, else a free port. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
 
-/**
- * Returns the access to the server. Throws an EmbeddedError if the port is taken, or if a newer
- * version wrote the store.
- */
+/** Throws an EmbeddedError if the port is in use, or if a newer nats-server wrote the store. */
 export async function accessOf({
   dataDir,
   port,
@@ -70,10 +65,6 @@ export async function accessOf({
   return { ...found, port: await freePort() };
 }
 
-/**
- * Returns the version that wrote the store; undefined for a new store. Throws an EmbeddedError if
- * the version is unreadable.
- */
 function wroteStore(
   dataDir: string,
   last: WrittenNatsConfig | undefined,
@@ -95,7 +86,6 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/** Throws an EmbeddedError if the server is older than the store, which it may not read fully. */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },
@@ -117,8 +107,8 @@ const portMax = 32_000;
 const triesMax = 200;
 
 /**
- * Returns a free port below 32,768. Linux assigns higher ports to connections, so a higher port may
- * be taken at the next start. After many attempts, returns -1. Then nats-server chooses a port.
+ * Returns a free port below 32,768, because Linux uses the ports from there on for outgoing
+ * connections. Returns -1 after too many attempts. In that case, nats-server chooses the port.
  */
 async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {

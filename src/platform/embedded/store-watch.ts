@@ -1,5 +1,6 @@
-// Restarts the embedded nats-server after its disk was full. Since 2.14, a stream stores nothing
-// more after a failed write. Older versions may switch JetStream off, or assign a sequence twice.
+// Restarts the embedded nats-server after its disk was full. This is necessary because a stream of
+// nats-server 2.14 or newer stores nothing after a failed write. Older versions may disable
+// JetStream or assign a sequence twice.
 
 import { statfsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
@@ -7,7 +8,6 @@ import { pauseUntilAborted } from "../base/retry.ts";
 
 interface StoreWatchOptions {
   readonly dataDir: string;
-  /** Returns the /healthz URL, which changes with each start; undefined while no server runs. */
   readonly healthUrl: () => string | undefined;
   readonly restart: (reason: string) => void;
   readonly signal: AbortSignal;
@@ -16,17 +16,14 @@ interface StoreWatchOptions {
 
 const checkEveryMs = 1_000;
 const healthMsMax = 1_000;
-/** Minimum pause between restarts. Doubles until the server stays healthy for `wellMs`. */
+/** The pause doubles with each restart, until the server has been healthy for `wellMs`. */
 const pauseMsMin = 5_000;
 const pauseMsMax = 60_000;
 const wellMs = 60_000;
-/** Free space below which nats-server fails to write. */
 const noRoomBytes = 65_536;
-/** Free space that nats-server needs to start and to store a first message. */
 const enoughBytes = 4_194_304;
 const enoughFiles = 16;
 
-/** Watches the server until the signal aborts. Never rejects. */
 export async function watchStore(options: StoreWatchOptions): Promise<void> {
   const { dataDir, healthUrl, restart, signal, log } = options;
   let watched: string | undefined;
@@ -62,12 +59,12 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 export const noRoomFault =
   "disk of the data folder full: free some space; Penstock then restarts its nats-server";
 
-/** Returns how much free space a folder has. `little` is less than nats-server needs to start. */
+/** Returns the free space of a folder. With `little`, nats-server cannot start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {
   try {
     const { bavail, bsize, files, ffree } = statfsSync(folder);
     const bytes = bavail * bsize;
-    // Some file systems have no limit on the number of files, and report 0 files.
+    // File systems without a limit on the number of files report 0 files.
     const filesFree = files === 0 ? enoughFiles : ffree;
     if (bytes < noRoomBytes || filesFree === 0) return "none";
     return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";
@@ -76,7 +73,6 @@ export function roomIn(folder: string): "enough" | "little" | "none" {
   }
 }
 
-/** Returns the error of the failed write that nats-server reports; undefined if there is none. */
 async function writeError(healthUrl: string): Promise<string | undefined> {
   try {
     const answer = await fetch(healthUrl, { signal: AbortSignal.timeout(healthMsMax) });

@@ -1,5 +1,5 @@
-// The metrics of one process, described by a table. A worker sends them as plain values to the
-// process that exports the metrics of all workers.
+// The metrics of one process, described by a table. With several workers, each worker sends its
+// metrics as plain values to the process that exports them.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Labels, MetricRow, MetricSnapshot, Sample } from "./table.ts";
@@ -29,10 +29,8 @@ export class MetricSet<Name extends string> {
     return await snapshotOf(this.#registry);
   }
 
-  /** Reads the values that take time to read, before all values are exported. */
   protected async refresh(): Promise<void> {}
 
-  /** Returns the counters and histograms. Unlike a scrape, does not reset a gauge with a window. */
   counts(): MetricSnapshot[] {
     return this.#counting.map((read) => read());
   }
@@ -71,7 +69,6 @@ export class MetricSet<Name extends string> {
     return Object.fromEntries(each) as Record<Value, Histogram>;
   }
 
-  /** Exports the result of `read` at each scrape. Throws if a metric is registered twice. */
   protected show(name: Name, read: () => number | boolean | Sample[]): void {
     const { type, help } = this.#table[name];
     const snapshot = () => ({ name, type, help, values: samplesOf(read()) });
@@ -85,8 +82,7 @@ function samplesOf(read: number | boolean | Sample[]): Sample[] {
 }
 
 async function snapshotOf(registry: Registry): Promise<MetricSnapshot[]> {
-  // The declared type of `type` is a numeric enum, but at run time it is a string such as
-  // "counter".
+  // TypeScript declares `type` as an enum. At run time, it is a string such as "counter".
   const metrics = (await registry.getMetricsAsJSON()) as unknown as MetricSnapshot[];
   return metrics.map(({ name, type, help, values }) => ({ name, type, help, values }));
 }
@@ -97,21 +93,19 @@ export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<st
   return await registry.metrics();
 }
 
-/** Registers Node's own metrics for a process without others. Returns a function to read them. */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
   return () => metrics.snapshot();
 }
 
-/** prom-client's types demand its own classes, but its registry uses only `name` and `get()`. */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
   registry.registerMetric(metric as unknown as Metric);
 }
 
 /**
- * A counter for each pair of values of up to two labels. All series exist from the first scrape on,
- * with the value 0. Otherwise, a rate would not show the first failure.
+ * Counts each combination of the values of up to two labels. All series exist from the start with
+ * the value 0. Otherwise, a rate would not show the first failure.
  */
 export class LabeledCounters<First extends string = string, Second extends string = string> {
   readonly #first: Readonly<Record<string, number>>;
@@ -121,7 +115,6 @@ export class LabeledCounters<First extends string = string, Second extends strin
   readonly #counts: Float64Array;
   readonly #held: Float64Array;
 
-  /** An unused label is "". */
   constructor(
     first: readonly First[],
     second: readonly Second[],
@@ -139,7 +132,6 @@ export class LabeledCounters<First extends string = string, Second extends strin
     this.#counts[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
 
-  /** Adds a count that scrapes show only after `settle`. */
   hold(count: number, first: First | "" = "", second: Second | "" = ""): void {
     this.#held[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
@@ -163,10 +155,8 @@ function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
 }
 
 export class Histogram {
-  /** Upper bounds of the buckets, ascending, without `+Inf`. */
   readonly #bounds: readonly number[];
   readonly #labels: Labels;
-  /** Number of values per bucket, not cumulative. The last has the values above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -184,7 +174,6 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** Returns a cumulative `_bucket` for each bound, then `_sum` and `_count`. */
   samples(name: string): Sample[] {
     const labels = this.#labels;
     const samples: Sample[] = [];

@@ -1,5 +1,5 @@
-// The connection options for NATS. Files are read at every connect, so a reconnect uses a renewed
-// file.
+// The options of the connection to NATS. Files are read at every connect, so that a reconnect uses
+// renewed files.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -12,10 +12,12 @@ import {
 } from "@nats-io/nats-core";
 
 export interface NatsAccess {
-  /** The servers, separated by commas. If one URL begins with `tls://`, all servers require TLS. */
+  /**
+   * The servers, separated by commas. If the URL of one server begins with `tls://`, TLS is
+   * required for all servers.
+   */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /** Paths of a credentials file, of certificates and of a key. The certificates require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
@@ -33,10 +35,7 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/**
- * Returns what this process signs in with, and the name of the setting. Returns undefined if the
- * process does not sign in.
- */
+/** Returns undefined if this process has no credentials. */
 export function signsInBy({
   natsUrl,
   natsToken,
@@ -50,7 +49,6 @@ export function signsInBy({
   return { what: `${what} in the URL`, setting: "PENSTOCK_NATS_URL" };
 }
 
-/** Returns the names of the settings that require TLS, separated by commas; "" if none does. */
 export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   return [
     ...(asksForTls(natsUrl) ? ["PENSTOCK_NATS_URL"] : []),
@@ -59,7 +57,6 @@ export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   ].join(", ");
 }
 
-/** Returns the URLs for display, without user, password and token. */
 export function shownUrls(natsUrl: string): string {
   return natsUrl
     .split(",")
@@ -67,7 +64,6 @@ export function shownUrls(natsUrl: string): string {
     .join(",");
 }
 
-/** Returns the `host:port` of each URL, and the first `user:password` or token in any URL. */
 function splitUrls(natsUrl: string): { places: string[]; userInfo: string | undefined } {
   const parts = natsUrl
     .split(",")
@@ -86,7 +82,6 @@ function authenticatorOf(
   if (natsToken !== undefined) return tokenAuthenticator(natsToken);
   if (userInfo === undefined) return undefined;
   const colon = userInfo.indexOf(":");
-  // As in NATS, a text without a colon before the @ is a token.
   if (colon < 0) return tokenAuthenticator(unescaped(userInfo));
   return usernamePasswordAuthenticator(
     unescaped(userInfo.slice(0, colon)),
@@ -103,9 +98,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * Returns an authenticator that reads the credentials file at each connect. While the file is
- * unusable, for example half written, the authenticator uses the previous credentials. If
- * the authenticator threw, the client would close permanently.
+ * Reads the credentials file at each connect. If the file cannot be used, the previous credentials
+ * are used. An error here would close the connection permanently.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => credsAuthenticator(readFileSync(file));
@@ -138,8 +132,8 @@ function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
 }
 
 /**
- * Checks the name in the certificate. If the URL has an IP address, the client passes no name to
- * Node, and Node would check "localhost". `this` is the options object of the TLS connection.
+ * If the URL contains an IP address, Node would compare the certificate with the name "localhost".
+ * `this` is the options object of the TLS connection.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

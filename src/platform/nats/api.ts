@@ -1,6 +1,3 @@
-// Shared access to JetStream's API: managers, error codes, and the state of a stream as its leader
-// reports it.
-
 import {
   JetStreamApiError,
   type JetStreamManager,
@@ -13,11 +10,10 @@ import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 
 export const nanosPerMs = 1_000_000;
 
-/** JetStream's error codes, under the names in its server/errors.json. */
+/** The error codes of JetStream. Their names are from its server/errors.json. */
 export const apiCodes = {
   accountResourcesExceeded: 10_002,
   clusterIncomplete: 10_004,
-  /** Storage is missing, or the cluster is still forming. */
   clusterNoPeers: 10_005,
   clusterNotAssigned: 10_007,
   clusterNotAvailable: 10_008,
@@ -33,7 +29,6 @@ export const apiCodes = {
   streamMessageDeleteFailed: 10_057,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
-  /** The entry or the stream has changed since the expected version. */
   streamWrongLastSequence: 10_071,
   streamReplicasNotSupported: 10_074,
   notEnabled: 10_076,
@@ -41,14 +36,11 @@ export const apiCodes = {
   streamHeaderExceedsMaximum: 10_097,
   streamSealed: 10_109,
   streamOffline: 10_118,
-  /** The account has no limit for this number of replicas. */
   noLimits: 10_120,
   /** Servers before 2.11 return sequence 0 with `duplicate: true` instead of this error. */
   streamDuplicateMessageConflict: 10_158,
   streamTooManyRequests: 10_167,
-  /** The stream stores counters and rejects all other messages (since 2.12). */
   messageIncrementMissing: 10_169,
-  /** Errors of atomic batches, since 2.12. The code for too many batches exists since 2.14. */
   atomicPublishDisabled: 10_174,
   atomicPublishMissingSequence: 10_175,
   atomicPublishIncompleteBatch: 10_176,
@@ -56,13 +48,12 @@ export const apiCodes = {
   atomicPublishInvalidBatchId: 10_179,
   atomicPublishTooLargeBatch: 10_199,
   atomicPublishInvalidBatchCommit: 10_200,
-  /** The stream already has the message id of at least one message of the batch. */
   atomicPublishContainsDuplicate: 10_201,
   atomicPublishTooManyInFlight: 10_210,
   streamOfflineReason: 10_194,
 } as const;
 
-/** Responses to a commit that mean that nats-server stored no message of the batch. */
+/** After each of these errors, nats-server has stored no message of the batch. */
 export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishDisabled,
   apiCodes.atomicPublishMissingSequence,
@@ -82,7 +73,6 @@ export const noRoomCodes: readonly number[] = [
   apiCodes.storageResourcesExceeded,
 ];
 
-/** Temporary errors: JetStream is starting, or its cluster is forming or has no leader. */
 const notReadyCodes: readonly number[] = [
   apiCodes.clusterIncomplete,
   apiCodes.clusterNoPeers,
@@ -106,11 +96,9 @@ export function isConnected(connection: NatsConnection): boolean {
 
 interface ManagerOptions {
   readonly timeoutMs: number;
-  /** The JetStream domain, if it differs from the domain of the connection. */
   readonly domain?: string;
 }
 
-/** Returns a manager without first checking whether JetStream is enabled. */
 export function managerOf(
   connection: NatsConnection,
   { timeoutMs, ...domain }: ManagerOptions,
@@ -126,7 +114,6 @@ export function apiPrefixOf(domain: string): string {
   return `$JS.${domain}.API`;
 }
 
-/** The response about a stream did not come from its leader. */
 export class NoLeaderError extends Error {
   override name = "NoLeaderError";
 
@@ -135,7 +122,10 @@ export class NoLeaderError extends Error {
   }
 }
 
-/** Returns the state of a stream, perhaps from a follower; undefined if there is no stream. */
+/**
+ * Returns the state of a stream, or undefined if it does not exist. The state may be from a
+ * follower, and then it may be old.
+ */
 export async function streamInfoOf(
   manager: JetStreamManager,
   name: string,
@@ -149,8 +139,8 @@ export async function streamInfoOf(
 }
 
 /**
- * Returns the state of a stream from its leader; undefined if the stream does not exist. Rejects
- * with a NoLeaderError if another server responded.
+ * Returns the state of a stream from its leader, or undefined if the stream does not exist. Rejects
+ * with a NoLeaderError if the leader does not respond.
  */
 export async function ledStreamInfo(
   manager: JetStreamManager,
@@ -161,10 +151,7 @@ export async function ledStreamInfo(
   return info;
 }
 
-/**
- * Returns whether a response is from the leader. Followers respond with their own state, which may
- * be old, and list the leader as a replica. Without a cluster, `cluster` is absent.
- */
+/** A follower responds with its own state, which may be old. It lists the leader as a replica. */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;
   const { leader, replicas = [] } = cluster;

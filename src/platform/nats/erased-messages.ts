@@ -1,5 +1,5 @@
-// Finds the erased messages of a stream and the frames that replace them. A reader must not count
-// erased messages as lost. Each read of the bucket requests only the new entries.
+// Finds the erased messages of a stream, and the frames that replace them. A reader must not count
+// erased messages as lost.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import { apiCodes, isApiError, ledStreamInfo, managerOf } from "./api.ts";
@@ -16,9 +16,7 @@ import {
 } from "./rewritten.ts";
 
 const forgetAtMin = 10_000;
-/** Maximum number of cached entries. A reader that needs more entries reads the bucket again. */
 const heldMax = 500_000;
-/** Marks a frame that replaces a message and was not erased itself. */
 const isReplacement = -1;
 
 export interface RewrittenFrame {
@@ -27,13 +25,15 @@ export interface RewrittenFrame {
   readonly message: StoredMsg;
 }
 
-/** The erased messages of one stream. Calls must not overlap: one may drop another's entries. */
+/**
+ * The caller must wait for each call before the next one, because a call may remove entries that
+ * another call needs.
+ */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** The sequence of the replacement by erased sequence. 0 means that there is no replacement. */
+  /** Maps the sequence of an erased message to that of its replacement, or to 0 if it has none. */
   readonly #held = new Map<number, number>();
-  /** The cache has all known erasures in [`#from`, `#until`). */
   #from = 0;
   #until = 0;
   #next = 1;
@@ -48,7 +48,10 @@ export class ErasedMessages {
     return this.#of.created;
   }
 
-  /** Reads all recorded erasures. May drop erasures before `from`. Rejects if NATS is silent. */
+  /**
+   * Reads the erased messages from the sequence `from` on. Entries below it may be removed. Rejects
+   * if NATS does not respond.
+   */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
       this.#held.clear();
@@ -78,7 +81,6 @@ export class ErasedMessages {
     if (this.#reaches(sequence)) this.#held.set(sequence, place);
   }
 
-  /** Drops entries before `#from`, but only if the cache has doubled, because gaps are frequent. */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
@@ -96,15 +98,18 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /** Returns the replacement's sequence; 0 for none, undefined if the message is not erased. */
+  /**
+   * Returns the sequence of the replacement, or 0 if there is none. Returns undefined if the
+   * message was not erased.
+   */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
   }
 
   /**
-   * Returns the first erased sequence of the gap that ends before `first`. The result is at least
-   * `from`. Returns `first` if the message before `first` was not erased.
+   * Finds the erased messages directly before `first`. Returns the sequence of the first of them,
+   * which is at least `from`. If there are none, returns `first`.
    */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
@@ -115,13 +120,15 @@ export class ErasedMessages {
     return due === first ? begin : first;
   }
 
-  /** Yields the erased messages in [`from`, `first`) whose replacements are at or after `first`. */
+  /**
+   * Yields the erased messages from `from` up to `first`, excluding `first`. Only messages whose
+   * replacements have a sequence of at least `first` are included.
+   */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
       if (((await this.placeOf(sequence)) ?? 0) >= first) yield sequence;
   }
 
-  /** Yields the erased messages from `from` to `to`, inclusive, in order. */
   async *between(from: number, to: number): AsyncGenerator<number> {
     for (let at = from; at <= to; ) {
       if (!this.#reaches(at)) await this.learn(at);
@@ -144,7 +151,6 @@ export class ErasedMessages {
     return within.filter(isErased).sort((a, b) => a - b);
   }
 
-  /** Returns the replacement; undefined if there is none, or if the stream has removed it. */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
       const place = (await this.placeOf(sequence)) ?? 0;
@@ -155,16 +161,15 @@ export class ErasedMessages {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
-      // The replacement may itself have been replaced. The bucket records this before the removal.
+      // The replacement may also have been replaced. The bucket records this before the replacement
+      // is removed.
       await this.learn();
     }
   }
 
-  /** Returns whether a replacement is unrecorded because its erasure was killed. */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== isReplacement;
-    // Erasures are read in stream order, so going back to the original needs a new instance.
     const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
@@ -202,7 +207,6 @@ async function entryFrom(
   }
 }
 
-/** Returns the projects with erased persons, from the receipts. */
 export async function erasedProjects(
   manager: JetStreamManager,
   stream: string,
@@ -219,15 +223,15 @@ export async function erasedProjects(
 }
 
 /**
- * Checks whether a stream still has the original of a duplicate. An erased original counts as
- * stored, because storing it again would restore the person's events.
+ * Checks whether a stream still contains the original of a duplicate. An erased original also
+ * counts as stored. Otherwise, its events would be stored again, and with them the data of the
+ * person.
  */
 export class StoredMessages {
   readonly #link: Pick<NatsLink, "connection">;
   readonly #timeoutMs: number;
   #manager: Promise<JetStreamManager> | undefined;
   readonly #erased = new Map<string, ErasedMessages>();
-  /** The last query about erasures by stream. Queries of one stream must not overlap. */
   readonly #asked = new Map<string, Promise<unknown>>();
 
   constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {
@@ -235,7 +239,6 @@ export class StoredMessages {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Returns whether the leader of the stream has the message. Rejects if it does not respond. */
   async has(stream: string, sequence: number, messageId: string): Promise<boolean> {
     this.#manager ??= managerOf(this.#link.connection, { timeoutMs: this.#timeoutMs });
     const manager = await this.#manager;

@@ -1,12 +1,11 @@
-// Identifies an installation, so that doctor can distinguish several installations on one machine.
+// Identifies an installation, so that doctor can distinguish the installations of one machine.
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { shownUrls } from "./access.ts";
 
-/** An installation as reported by /livez. */
 export interface Instance {
-  /** The servers without credentials; null while an embedded server has no address. */
+  /** The URL of NATS without credentials. It is null until an embedded server has an address. */
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;
@@ -31,9 +30,9 @@ export function instanceOf({
 }
 
 /**
- * Returns whether two reports are of one installation. Equal creation times are enough, because a
- * server may have several names. Otherwise, both reports need a common server. If a report names no
- * server, both need the same data folder.
+ * Returns whether both are the same installation. The same creation time is enough, because a
+ * server may have several names. Otherwise, both must have a server in common, or the same data
+ * folder.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;
@@ -47,7 +46,6 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/** Reads an installation from JSON; undefined if the value has another form. */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

@@ -1,6 +1,6 @@
-// The connection to NATS. At the start, the link waits for unreachable servers, and rejects if a
-// server refuses this process. Later it reconnects forever. A disconnect drops pending messages,
-// and the client's buffer has no limit. So nothing may be published while `connected` is false.
+// The connection to NATS. It waits for servers that are unreachable, and reconnects forever.
+// Nothing may be published while `connected` is false. A disconnect discards messages that were not
+// sent yet, and the buffer of the client has no limit.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,46 +17,39 @@ import { type NatsAccess, shownUrls } from "./access.ts";
 import { apiRefusal, connectOnce, NatsRefusedError, outlastRefusals, signIn } from "./sign-in.ts";
 
 interface NatsLinkOptions {
-  /** The credential files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;
-  /** Ends the wait for the first connection: connectNats rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Interval of pings. After three unanswered pings, the client closes the connection. */
+  /** The client closes the connection after three pings without an answer. */
   readonly pingIntervalMs?: number | undefined;
 }
 
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /** Maximum message size of the server, headers included. Stays the same while disconnected. */
+  /** The maximum size of a message with its headers. It does not change while disconnected. */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message without a copy. The caller must not change the buffer until
-   * the server has responded. If the message exceeds max_payload, the server closes the connection.
-   * Throws if the connection is closed.
+   * Sends `message`, which must be one complete protocol message. The caller must not change the
+   * buffer until the server has responded. Throws if the connection is closed.
    */
   send(message: Buffer): void;
-  /** Reconnects to another server. Returns false if disconnected, or without another server. */
   tryAnotherServer(): boolean;
-  /** Returns a NatsRefusedError if `error` is a permanent refusal by NATS, else undefined. */
   refusal(error: unknown): NatsRefusedError | undefined;
-  /** Calls the listener at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
   onDenied(listener: (subject: string, refusal: NatsRefusedError) => void): void;
-  /** Sends pending messages and closes the connection permanently. */
   close(): Promise<void>;
 }
 
 const reconnectWaitMs = 100;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// Ping interval. The client detects a dead connection after 4 s. The other servers of a cluster
-// need as much time to elect leaders.
+// With these values, the client detects a dead connection after 4 s. This is also how long an
+// election in a cluster takes.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// Time after which the socket of a dead connection is closed. The client would wait until the
-// socket has sent its last bytes.
+// After this time, the gateway closes the socket of a dead connection, because the client would
+// wait longer.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
 const waitingLogEveryMs = 5_000;
@@ -64,7 +57,7 @@ const lostLogEveryMs = 60_000;
 const reasonMsMax = 1_000;
 const refusedWaitMs = 1_500;
 
-/** Connects without a time limit. Rejects with a NatsRefusedError, or with the signal's reason. */
+/** Connects without a time limit. Rejects with a NatsRefusedError or the signal's reason. */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
   const pauses = new ReconnectPauses();
@@ -85,7 +78,6 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/** Returns the first connection. Rejects as soon as the signal aborts. */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -133,16 +125,13 @@ class WatchedLink implements NatsLink {
   readonly #log: Log;
   readonly #pauses: ReconnectPauses;
   readonly #protocol: ProtocolHandler;
-  /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /** The server of the next reconnect, or undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
-  /** The server to leave, and the number of attempts. The client may first return to it. */
   #leaving = { server: "", tries: 0 };
 
   constructor(connection: NatsConnection, { access, log, pauses }: Watched) {
@@ -194,7 +183,7 @@ class WatchedLink implements NatsLink {
   async close(): Promise<void> {
     const { connection } = this;
     if (connection.isClosed()) return;
-    // Draining needs a response from the server, which may never arrive.
+    // The time is limited, because the server may never respond to the drain.
     if (this.#connected)
       await Promise.race([
         connection.drain().catch(() => {}),
@@ -203,7 +192,6 @@ class WatchedLink implements NatsLink {
     await connection.close();
   }
 
-  /** Makes the client reconnect. The call fails only if the connection is being closed. */
   #leave(): void {
     this.connection.reconnect().catch(() => {});
   }
@@ -232,13 +220,12 @@ class WatchedLink implements NatsLink {
     this.#back.resolve(undefined);
   }
 
-  /** Logs an error of the server. A refusal is logged with the lost connection instead. */
   #reported(error: Error): void {
     if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) {
       this.#pauses.isRefused = true;
       return;
     }
-    // The caller that made the request gets the error too.
+    // This error is ignored here, because the caller that sent the request also receives it.
     if (error instanceof PermissionViolationError && error.subject.includes(".API.")) return;
     const refusal = this.refusal(error);
     if (error instanceof PermissionViolationError && refusal && error.operation === "publish")
@@ -249,7 +236,6 @@ class WatchedLink implements NatsLink {
     warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
-  /** Handles a reconnect. The client may report a reconnect several times. */
   #reconnected(server: string): void {
     if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
@@ -261,7 +247,6 @@ class WatchedLink implements NatsLink {
     this.#changeTo(true, server);
   }
 
-  /** Reports the new state. A loss without a `server` is permanent. */
   #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;
@@ -304,7 +289,6 @@ class WatchedLink implements NatsLink {
   }
 }
 
-/** Returns the `host:port` of each configured or announced server. */
 export function serverPlaces(connection: NatsConnection): string[] {
   const servers = protocolOf(connection).servers.getServers();
   return servers.map(({ hostname, port }) =>
@@ -312,7 +296,6 @@ export function serverPlaces(connection: NatsConnection): string[] {
   );
 }
 
-/** Returns the client's internal handler, which sends whole protocol messages without a copy. */
 function protocolOf(connection: NatsConnection): ProtocolHandler {
   if (!(connection instanceof NatsConnectionImpl))
     throw new Error(
@@ -321,7 +304,6 @@ function protocolOf(connection: NatsConnection): ProtocolHandler {
   return connection.protocol;
 }
 
-/** Returns the client's socket, because the client cannot close it if its buffer is full. */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
   return socket instanceof Socket ? socket : undefined;

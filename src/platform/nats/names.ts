@@ -1,4 +1,4 @@
-// Naming rules of partitions, subjects and streams. They must not change, because stored data
+// Names of partitions, subjects and streams. The rules must never change, because stored data
 // depends on them.
 
 import type { Lane } from "../base/lane.ts";
@@ -8,6 +8,13 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
+/**
+ * The lane of items that are not stored as events. It has streams, but it is not a `Lane`: no event
+ * is ever in it, and readers of events do not read it.
+ */
+export const rejectedLane = "rejected";
+export type StreamLane = Lane | typeof rejectedLane;
+
 /** Returns a project's partition: the 32-bit FNV-1a hash of its id, modulo `partitions`. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
@@ -16,8 +23,7 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-/** Returns the name of a stream: `PENSTOCK_LIVE_0` for the prefix `penstock`. */
-export function streamName(prefix: string, lane: Lane, partition: number): string {
+export function streamName(prefix: string, lane: StreamLane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
@@ -27,10 +33,8 @@ export function isOfManyProjects(subject: string): boolean {
 
 export const messageIdHeader = "Nats-Msg-Id";
 export const eventsHeader = "Penstock-Events";
-/** The header with the format version of the lines in the message. */
 export const schemaHeader = "Penstock-Schema";
 export const schemaKnown = "1";
-/** The header of W3C Trace Context. */
 export const traceHeader = "traceparent";
 
 export function bucketSubjects(bucket: string): string {
@@ -41,26 +45,26 @@ export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }
 
-/** The subject token for frames with events of several projects. Project ids cannot contain `~`. */
+/**
+ * This token is part of the subject if a frame has events of several projects. A project id cannot
+ * contain `~`.
+ */
 export const manyProjects = "~";
 
-/** Whether a shared live frame has lines of one project, or of all projects of a partition. */
 export type FrameScope = "project" | "partition";
 
-/** Returns `penstock.live.0.<project id>` or `penstock.live.0.~`. */
 export function subjectOf(
   prefix: string,
-  lane: Lane,
+  lane: StreamLane,
   target: { partition: number; projectId: string },
 ): string {
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** Returns a subject that matches every subject of one lane and partition. */
-export function streamSubject(prefix: string, lane: Lane, partition: number): string {
+export function streamSubject(prefix: string, lane: StreamLane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }
 
-/** Maximum size of the headers. The message id has up to 256 characters. */
+/** Maximum size of the headers in bytes. The message id can have up to 256 characters. */
 export const headerBytesMax = 512;
 export const messageIdLengthMax = 256;

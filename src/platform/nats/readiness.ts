@@ -1,5 +1,5 @@
-// The state of each stream in the gateway: free space, whether a 200 would keep its promise, and
-// the last acknowledgements. The publisher and the watch of the streams change the state.
+// What the gateway knows about each stream: its free space, its errors, and the last
+// acknowledgements. The publisher and `StreamWatch` change this state.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/lane.ts";
@@ -8,64 +8,54 @@ import { lanes, streamName } from "./names.ts";
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Time until which the gateway rejects frames for the stream. */
   fullUntilMonotonicMs: number;
-  /** Whether the whole server or account was full at the last rejected frame. */
   isServerFull: boolean;
-  /** Why a 200 would promise too much. No frame is sent, and acknowledgements do not count. */
+  /** The reason why the stream may lose acknowledged events. While it is set, no frame is sent. */
   refusal: Problem | undefined;
-  /** Maximum message size of the stream, headers included; Infinity if the stream has no limit. */
+  /** The maximum size of a message with its headers. It is Infinity if there is no limit. */
   messageBytesMax: number;
-  /** Whether the stream accepts atomic batches and its leader stores them efficiently. */
   takesAtomicBatches: boolean;
-  /** The JetStream domain of the stream; "" if there is none, undefined while unknown. */
+  /** The JetStream domain of the stream. "" means no domain, undefined not yet known. */
   domain: string | undefined;
   sequence: number;
   ackedMonotonicMs: number;
-  /** Time of the last ack timeout; undefined after an acknowledgement. */
   silentMonotonicMs: number | undefined;
-  /** Why requests are rejected while the stream acknowledges no message. Probes may pass. */
   silence: Problem | undefined;
-  /** The reason for the last rejected publish; undefined after an acknowledgement or reconnect. */
   denial: string | undefined;
-  /** Time from which one request with lines may pass to a silent stream. */
   probeMonotonicMs: number;
-  /** Time since which the stream has stored no frame of this process; undefined while it does. */
   awaySinceMonotonicMs: number | undefined;
-  /** A sign of lost data; undefined after the leader has reported what the stream still has. */
   wentBack: WentBack | undefined;
-  /** Time of the last sign of lost data. Frames sent before do not show the present state. */
   wentBackMonotonicMs: number;
-  /** The last response of the leader; undefined before it, and while the stream is missing. */
   reading: StreamReading | undefined;
-  /** Time from which a frame for the stream triggers `ask`. */
   askMonotonicMs: number;
-  /** Requests the state of the stream immediately. The watch of the stream sets this function. */
+  /** Queries the state of the stream immediately. `StreamWatch` sets this function. */
   ask: () => void;
 }
 
-/** A leader's report on the stream. Each response creates a new object. */
+/** The state of a stream, as its leader reported it. Each response creates a new object. */
 export interface StreamReading {
-  /** Creation time. A new stream of the same name has a different creation time. */
+  /** The creation time of the stream. It changes if the stream is deleted and created again. */
   readonly created: string;
-  /** The sequence of the oldest message, or the next sequence if the stream is empty. */
+  /** The sequence of the oldest message. If the stream is empty, it is the next sequence. */
   readonly firstSequence: number;
   readonly lastSequence: number;
-  /** Number of removed messages between the first and the last sequence. */
   readonly deleted: number;
   readonly bytes: number;
   readonly bytesMax: number;
 }
 
-/** A sign of lost data: `to`, the sequence of a frame that was sent later, is not above `from`. */
+/**
+ * A sign that data was lost: a frame that was sent later got the sequence `to`, which is not higher
+ * than `from`.
+ */
 export interface WentBack {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * Causes of a sequence that decreased. `cut_back`: the same stream ends earlier. `made_anew`: a new
- * stream has the name of the lost stream.
+ * `cut_back`: the same stream has a lower last sequence than before. `made_anew`: the stream was
+ * lost, and a new stream has the same name.
  */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
@@ -74,7 +64,6 @@ export interface StreamMetrics {
   streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
-/** Returns the error code if the gateway may send nothing to the stream now, else undefined. */
 export function refusalNow(
   { refusal, fullUntilMonotonicMs }: StreamState,
   monotonicMs: number,
@@ -82,7 +71,6 @@ export function refusalNow(
   return refusal?.code ?? (monotonicMs < fullUntilMonotonicMs ? "store_full" : undefined);
 }
 
-/** Stops sending until the leader has reported the content and configuration of the stream. */
 export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
   const { from, to } = wentBack;
   state.wentBack = wentBack;
@@ -93,13 +81,11 @@ export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: num
   state.ask();
 }
 
-/** Records that the stream has stored nothing since this time or its last acknowledgement. */
 export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
   const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
   state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
 }
 
-/** Returns how long the stream has stored nothing, in milliseconds; 0 while it stores frames. */
 export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs: number): number {
   return since === undefined ? 0 : monotonicMs - since;
 }
@@ -115,24 +101,24 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
 
 const probeEveryMs = 1_000;
 
-/** Starts rejecting requests to the stream. Per interval, one request with lines may pass. */
+/**
+ * From now on, requests to the stream are rejected. In each interval, one request with lines is
+ * accepted, to test the stream.
+ */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
-/** Returns the reason for rejecting a request to a silent stream; undefined if it may pass. */
 export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }
 
-/** Records a request with lines. If the stream is silent, the request is its probe. */
 export function noteLines(state: StreamState, monotonicMs: () => number): void {
   if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
 
 export class StreamStates {
-  /** All states, sorted by lane, then by partition. */
   readonly all: readonly StreamState[];
   readonly #partitions: number;
 
@@ -149,7 +135,6 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  /** Returns how long no stream has stored a frame, in milliseconds; 0 while any stream does. */
   awayMs(monotonicMs: number): number {
     return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }
@@ -158,12 +143,10 @@ export class StreamStates {
     for (const state of this.all) noteAway(state, monotonicMs);
   }
 
-  /** Records that the whole server or account has no free storage until the given time. */
   allFullUntil(untilMonotonicMs: number): void {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
   }
 
-  /** Returns the code for rejecting all events; undefined if at least one stream is usable. */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
     let unfit = false;
     for (const state of this.all) {

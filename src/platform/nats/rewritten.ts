@@ -1,10 +1,9 @@
-// What an erasure leaves in the streams: replacement frames, and a bucket with the replacement of
-// each message. The names must not change, because stored data contains them.
+// The names of the headers and entries that an erasure writes to the streams. They must never
+// change, because stored data contains them.
 
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
 
-/** Identifies a stream. A new stream of the same name has a different creation time. */
 export interface MadeStream {
   readonly stream: string;
   readonly created: string;
@@ -15,11 +14,10 @@ interface Original extends MadeStream {
 }
 
 export const rewritesHeader = "Penstock-Rewrites";
-/** The prefix of a replacement frame's message id. */
 export const rewrittenIdBegin = "rewrite/";
-/** The header with the time when the replaced message was stored, in ms since the epoch. */
+/** The time at which the replaced message was stored, in milliseconds since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
-/** The header with the durable consumers that had acknowledged the replaced message. */
+/** The header lists the durable consumers that had acknowledged the replaced message. */
 export const readByHeader = "Penstock-Read-By";
 
 export function originalText({ stream, created, sequence }: Original): string {
@@ -33,8 +31,9 @@ export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original 
 }
 
 /**
- * Returns the sequence of the replaced message; undefined for any other message. Also returns
- * undefined if the frame names another stream, because a hub copies frames from leaf nodes.
+ * Returns the sequence of the message that this message replaces, or undefined if it replaces none.
+ * If a frame names a different stream, a hub has copied it from a leaf node. In that case, it
+ * replaces no message of this stream.
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
@@ -45,16 +44,13 @@ export function rewrittenSequence(
   return isHere ? original.sequence : undefined;
 }
 
-/** Identifies a durable consumer. A new consumer of the same name has a different creation time. */
 export interface Durable {
   readonly durable: string;
   readonly created: string;
 }
 
-/** Maximum number of named consumers. Other consumers receive the events again. */
 const namedMax = 30;
 
-/** Returns the header's text. `before` is the header of a replacement that is replaced again. */
 export function readByText(durables: readonly Durable[], before = ""): string {
   const named = [before, ...durables.map(durableText)].join(" ").split(" ");
   return [...new Set(named)]
@@ -74,9 +70,8 @@ function durableText({ durable, created }: Durable): string {
   return `${created}/${durable}`;
 }
 
-/** Returns the bucket of erasures. `stream` is any stream with the prefix of the bucket. */
 export function erasuresBucketOf(stream: string): string {
-  return `${stream.replace(/_(?:LIVE|HISTORICAL)_\d+$/, "").toLowerCase()}_erasures`;
+  return `${stream.replace(/_(?:LIVE|HISTORICAL|REJECTED)_\d+$/, "").toLowerCase()}_erasures`;
 }
 
 export function erasuresStreamOf(stream: string): string {
@@ -87,7 +82,10 @@ export function erasedSubjects(stream: string): string {
   return `${bucketSubjects(erasuresBucketOf(stream))}messages.${stream}.`;
 }
 
-/** Pairs of an erased sequence and the sequence of its replacement, or 0. */
+/**
+ * Pairs of the sequence of an erased message and the sequence of its replacement. The second number
+ * is 0 if there is no replacement.
+ */
 export interface ErasedEntry {
   readonly created: string;
   readonly messages: readonly number[];

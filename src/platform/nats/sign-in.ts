@@ -1,6 +1,6 @@
-// Checks once with each configured server whether it accepts this process. With several servers,
-// the NATS client would hide TLS errors, and would retry forever without a pause if all servers
-// reject.
+// Checks with each configured server, once, whether it accepts this process. The NATS client cannot
+// be used for this. With several servers, it hides TLS errors. If all servers reject it, it retries
+// forever without a pause.
 
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -16,7 +16,6 @@ import { connect as connectClient } from "@nats-io/transport-node";
 import { accessOptions, type NatsAccess, shownUrls, signsInBy, tlsSettings } from "./access.ts";
 import { apiCodes, isApiError } from "./api.ts";
 
-/** A refusal that persists until the settings or the server change. */
 export class NatsRefusedError extends Error {
   override name = "NatsRefusedError";
   readonly server: string;
@@ -39,13 +38,12 @@ interface Refusal {
 
 type SignIn =
   | { readonly kind: "accepted" }
-  /** No server completes the sign-in, but a later attempt may succeed. */
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
 /**
- * Returns `accepted` if any server accepts this process, else `refused` if any server refuses.
- * Takes at most about `timeoutMs`. Never rejects.
+ * Returns `accepted` if at least one server accepts the process. Otherwise, returns `refused` if at
+ * least one server rejects it. Never rejects.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   const unreadable = unreadableFile(access);
@@ -68,7 +66,6 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
   }
 }
 
-/** Connects without retries. Rejects with a NatsRefusedError, or with another error. */
 export async function connectOnce(
   access: NatsAccess,
   { timeoutMs, ...options }: { readonly timeoutMs: number } & Partial<ConnectionOptions>,
@@ -85,8 +82,8 @@ export async function connectOnce(
 }
 
 /**
- * Makes the client retry after temporary refusals, such as during a rotation of the token. Call
- * only after the first connect, because the first connect must not retry a refusal forever.
+ * Makes the client retry after a temporary rejection. Call this only after the first connect,
+ * because the first connect must fail if it is rejected.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)
@@ -99,8 +96,8 @@ export const withoutJetStream: Reason = {
 };
 
 /**
- * Returns the reason of a permanent error: the account has no JetStream, or the user lacks a
- * permission. Returns undefined for other errors.
+ * Returns the reason if the account has no JetStream, or if the user lacks a permission. Returns
+ * undefined for any other error.
  */
 export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefined {
   const user = `the user in ${signsInBy(access)?.setting ?? "PENSTOCK_NATS_URL"}`;
@@ -119,12 +116,14 @@ export function violationIn(error: unknown): PermissionViolationError | undefine
   return causesOf(error).find((one) => one instanceof PermissionViolationError);
 }
 
-/** Returns the error and its causes. The clients of NATS and JetStream wrap errors. */
 function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/** Maximum number of attempts. A rejecting server may close before its reason is read. */
+/**
+ * Maximum number of attempts. Several are necessary, because a server that rejects may close the
+ * connection before the client has read the reason.
+ */
 const closedTriesMax = 6;
 
 async function ask(
@@ -161,7 +160,6 @@ function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | u
   }
   const tls = tlsRefusal(error, access);
   if (tls !== undefined) return tls;
-  // An `authentication timeout` is temporary.
   if (error.code === undefined && /violation|expired|revoked/i.test(error.message))
     return rejected(error.message, access);
   if (error instanceof ConnectionError && error.message.includes("'tls'")) return noTls(access);
@@ -245,7 +243,6 @@ function tlsRefusal(
       reason: `the TLS handshake fails (${message})`,
       fix: "check the `tls` block of nats-server",
     };
-  // The server sends a TLS alert if it rejects the client's part of the handshake.
   const alert = message.split(":").slice(-2, -1)[0] ?? message;
   return access.natsCert === undefined
     ? {

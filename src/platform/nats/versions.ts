@@ -1,5 +1,5 @@
-// Bugs of nats-server versions that break the promise of a 200. The numbers in brackets are pull
-// requests and issues of nats-io/nats-server.
+// The versions of nats-server with bugs that lose acknowledged events. The numbers in brackets are
+// pull requests and issues of nats-io/nats-server.
 
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -13,9 +13,7 @@ import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
 interface VersionFault {
-  /** The part of a message that follows the version. */
   readonly bites: string;
-  /** Whether the version loses acknowledged messages sooner or later. */
   readonly isGrave: boolean;
 }
 
@@ -23,11 +21,10 @@ interface Row extends VersionFault {
   readonly from: Version;
   readonly until: Version;
   readonly inClusterOnly: boolean;
-  /** Whether the log omits the bug outside a cluster, because it then needs a power failure. */
   readonly isQuietOnOneNode?: true;
 }
 
-/** Versions without known bugs. For one node, 2.10.23 is enough, except after a power failure. */
+/** The versions without known bugs. A single node without power failures can use 2.10.23. */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
 
@@ -95,7 +92,6 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
   );
 }
 
-/** Logs the known bugs of the server, once per version. */
 export function logVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
   replicas: number,
@@ -125,9 +121,8 @@ export function logVersionFaults(
 }
 
 /**
- * The first version with efficient atomic batches. With `sync_interval: always`, older versions
- * fsync every message of a batch (nats-server pull request 8539). During replication, a reader may
- * see a batch change (8369).
+ * Older versions fsync each message of a batch if `sync_interval` is `always` (nats-server pull
+ * request 8539). They may also show a reader a changing batch during replication (8369).
  */
 const [majorMin, minorMin] = [2, 15];
 
@@ -136,7 +131,7 @@ export function storesAtomicBatchesWell(version: string): boolean {
   return major > majorMin || (major === majorMin && minor >= minorMin);
 }
 
-/** Returns whether the leader stores atomic batches efficiently. `config` must be the leader's. */
+/** Returns whether the stream accepts atomic batches. `config` must be from the leader. */
 export function takesAtomicBatches(config: StreamConfig): boolean {
   return (
     config.allow_atomic === true && storesAtomicBatchesWell(config.metadata?.["_nats.ver"] ?? "")
@@ -151,14 +146,13 @@ interface Info {
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
-/** Maximum size of the first line. A typical line has 600 bytes, but it may list many addresses. */
+/** The line usually has 600 bytes. But it can be longer, because it may list many addresses. */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * Returns the version of each server of a cluster, by name; undefined if there is no cluster. Reads
- * the first line of a connection, which needs no user. A server that does not respond is listed by
- * its address with the version "", which must not count as a new version. Never rejects.
+ * Returns the version of each server, or undefined if there is no cluster. The version is "" if a
+ * server does not respond. Never rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,
@@ -185,7 +179,7 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
       return { family, at: several ? `${place} (${host})` : place, info };
     }),
   );
-  // A server may listen on one address family only, for example on 127.0.0.1 but not on ::1.
+  // A server may listen only on IPv4 or only on IPv6, for example on 127.0.0.1 but not on ::1.
   const answering = new Set(all.filter(({ info }) => info.version).map(({ family }) => family));
   return all
     .filter(({ family }) => answering.size === 0 || answering.has(family))

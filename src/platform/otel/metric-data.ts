@@ -1,4 +1,5 @@
-// Converts metrics to the format of OpenTelemetry. Names and labels are the same as at /metrics.
+// Converts metrics to the format of OpenTelemetry. The names and labels are the same as at
+// /metrics.
 
 import { type Attributes, type HrTime, ValueType } from "@opentelemetry/api";
 import { millisToHrTime } from "@opentelemetry/core";
@@ -11,13 +12,16 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { MetricSnapshot, Sample } from "../metrics/table.ts";
 
-/** The time that the values cover, in ms since the epoch. Counters start at 0 at `startMs`. */
+/** The period of the counts, in milliseconds since the epoch. All counters were 0 at `startMs`. */
 interface CoveredTime {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** Values that are not finite are omitted: they stand for a gauge without a value. */
+/**
+ * Converts the metrics. Values that are not finite are omitted, because they represent a gauge
+ * without a value.
+ */
 export function metricData(metrics: readonly MetricSnapshot[], time: CoveredTime): MetricData[] {
   const startTime = millisToHrTime(time.startMs);
   const endTime = millisToHrTime(time.endMs);
@@ -45,7 +49,6 @@ export function metricData(metrics: readonly MetricSnapshot[], time: CoveredTime
 interface Series {
   readonly attributes: Attributes;
   readonly boundaries: number[];
-  /** Cumulative. */
   readonly counts: number[];
   sum: number;
 }

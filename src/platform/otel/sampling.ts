@@ -1,20 +1,16 @@
-// Decides which requests are traced. A client may send any traceparent, so the number of traced
-// requests has a limit, whatever the clients ask for.
+// Decides which requests are traced. The number of traced requests is limited, because a client may
+// send any traceparent.
 
 import { ROOT_CONTEXT, type SpanContext, TraceFlags } from "@opentelemetry/api";
 import { parseTraceParent } from "@opentelemetry/core";
 import { SamplingDecision, TraceIdRatioBasedSampler } from "@opentelemetry/sdk-trace";
 import { RateWindow } from "../base/rate-window.ts";
 
-/** Maximum number of traced requests per second and process. */
 const tracedPerSecondMax = 100;
 
 interface SamplingOptions {
-  /** A value of OTEL_TRACES_SAMPLER, as the table of settings lists them. */
   readonly sampler: string;
-  /** The share of requests that are traced, for samplers with a ratio. */
   readonly ratio: number;
-  /** Returns a number from 0 to below 1. */
   readonly random?: () => number;
   readonly monotonicMs?: () => number;
 }
@@ -25,7 +21,6 @@ export class Sampling {
   readonly #byTraceId: TraceIdRatioBasedSampler;
   readonly #random: () => number;
   readonly #perSecond: RateWindow;
-  /** Number of requests that were sampled, but not traced because of the limit. */
   limited = 0;
 
   constructor({ sampler, ratio, random = Math.random, ...options }: SamplingOptions) {
@@ -37,7 +32,6 @@ export class Sampling {
     this.#perSecond = new RateWindow({ max: tracedPerSecondMax, monotonicMs });
   }
 
-  /** Returns whether to trace a request whose client sent `parent`. */
   takes(parent: SpanContext | undefined): boolean {
     if (!this.#isWanted(parent)) return false;
     if (this.#perSecond.isSpent) {
@@ -49,7 +43,6 @@ export class Sampling {
   }
 
   #isWanted(parent: SpanContext | undefined): boolean {
-    // A new trace gets a random id, so its id need not be known to draw.
     if (parent === undefined) return this.#random() < this.#ratio;
     if (this.#followsParent) return (parent.traceFlags & TraceFlags.SAMPLED) !== 0;
     const { decision } = this.#byTraceId.shouldSample(ROOT_CONTEXT, parent.traceId);
@@ -57,7 +50,6 @@ export class Sampling {
   }
 }
 
-/** Returns the context in the header `traceparent`; undefined if it is absent or invalid. */
 export function parentIn(traceparent: string): SpanContext | undefined {
   return (traceparent !== "" && parseTraceParent(traceparent)) || undefined;
 }

@@ -1,5 +1,5 @@
-// The spans of requests and messages, with the names of OpenTelemetry's semantic conventions. They
-// contain neither keys nor event data, nor addresses of clients.
+// The spans of requests and messages. Their names are from OpenTelemetry's semantic conventions.
+// Spans contain no keys, no event data and no addresses of clients.
 
 import {
   ROOT_CONTEXT,
@@ -108,7 +108,6 @@ class SpanOfRequest implements RequestSpan {
 
 class SpanOfMessage implements MessageSpan {
   readonly #span: Span;
-  /** A large request adds events to one message in several steps. */
   readonly #requests: Set<Span>;
   readonly traceparent: string;
   sequence = 0;

@@ -1,5 +1,5 @@
-// Exports traces and metrics over OTLP. Loaded only if an endpoint is set, because OpenTelemetry's
-// packages take time and memory.
+// Exports traces and metrics over OTLP. This file is loaded only if an endpoint is set, because the
+// packages of OpenTelemetry need time and memory.
 
 import { randomUUID } from "node:crypto";
 import { ExportResultCode } from "@opentelemetry/core";
@@ -30,7 +30,6 @@ import { RequestTracing } from "./spans.ts";
 
 export interface TelemetryOptions {
   readonly service: { readonly name: string; readonly version: string };
-  /** Further attributes of the resource. They have precedence over the default attributes. */
   readonly attributes: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly traces?: { readonly url: string; readonly sampler: string; readonly ratio: number };
@@ -43,17 +42,12 @@ export interface TelemetryOptions {
 }
 
 export interface Telemetry {
-  /** Undefined if no traces are exported. */
   readonly tracing: Tracing | undefined;
-  /** Returns the number of spans by outcome. */
   spanCounts(): Sample[];
-  /** Exports what has not been exported yet, for at most a second. */
   close(): Promise<void>;
 }
 
-/** Maximum number of spans that wait for their export: the default of OpenTelemetry. */
 const spansWaitingMax = 2_048;
-/** Maximum number of spans per export. Their serialization takes a millisecond. */
 const exportedAtOnceMax = 128;
 const flushMsMax = 1_000;
 const logEveryMs = 60_000;
@@ -84,7 +78,6 @@ function openTraces(
 ) {
   const failed = failureLog(log, "spans are dropped", url);
   const queue = new SpanQueue(new OTLPTraceExporter({ url, headers }), failed);
-  // `Sampling` has decided before a span is started.
   const provider = new TracerProvider({
     ...{ resource, sampler: new AlwaysOnSampler() },
     spanProcessors: [queue],
@@ -101,7 +94,6 @@ function openTraces(
   };
 }
 
-/** Counts what happens to each span. OpenTelemetry's own queue, behind it, is never full. */
 class SpanQueue implements SpanProcessor {
   readonly counts = { exported: 0, failed: 0, dropped: 0 };
   readonly #batches: BatchSpanProcessor;

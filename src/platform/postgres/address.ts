@@ -4,10 +4,8 @@ import type { ClientConfig } from "pg";
 import { StoreError } from "../base/store-error.ts";
 
 export interface PostgresAddress {
-  /** The address for display: `host:port/database`, or `/folder/database` for a socket. */
   readonly shown: string;
   readonly config: ClientConfig;
-  /** Whether TLS is optional: `sslmode=prefer`, the default. */
   readonly mayBePlain: boolean;
 }
 
@@ -17,7 +15,6 @@ type SslMode = (typeof sslModes)[number];
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/** Parses a URL, and reads its certificates. Errors contain neither password nor user. */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;
@@ -53,7 +50,7 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** Parses a URL. Does not show the error of Node's `URL`, which contains the password. */
+/** Does not throw the error of Node's `URL`, because its message contains the password. */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
@@ -81,7 +78,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/** Returns the TLS options. As in libpq, `require` verifies only with a root certificate. */
+/** As in libpq, `require` verifies the server only if a root certificate is set. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

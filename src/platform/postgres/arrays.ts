@@ -1,9 +1,10 @@
-// Sends many rows in one statement: one array literal per column, which the server expands.
+// Sends many rows in one statement. Each column is one array literal, which the server expands to
+// rows.
 
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/** Maximum characters in the values of a statement. The server's limit for a value is 1 GB. */
+/** The server allows at most 1 GB per value. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
@@ -18,7 +19,6 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
   bytes: "bytea",
 };
 
-/** Returns `unnest($1::text[], …) AS name (project_id, …)`. `at` names the row number. */
 export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
   const arrays = columns
     .map((column, index) => `$${index + 1}::${typeNames[types[column]!.type]}[]`)
@@ -36,10 +36,7 @@ export function selectSql({ name, columns }: Table): string {
   return `SELECT ${columnsSql(columns)} FROM ${name}`;
 }
 
-/**
- * Returns an upsert of the rows in `source`. If the key exists, each column replaces or merges its
- * value. The columns in `reset` always replace it.
- */
+/** Columns in `reset` replace the stored value, even if they have a merge rule. */
 export function upsertSql(
   { name, key, columns, types }: Table,
   source: string,
@@ -59,7 +56,6 @@ export function upsertSql(
     ON CONFLICT (${columnsSql(key)}) ${change}`;
 }
 
-/** Yields each statement's array literals, one per column. Yields nothing for no values. */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
   for (let from = 0; from < values.length; ) {
     const end = endOfChunk(values, { from, width });

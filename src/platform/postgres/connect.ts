@@ -1,6 +1,3 @@
-// Opens connections with the same search path, timeouts and value types. The types are `Value` of
-// platform/base/table.ts.
-
 import {
   Client,
   type ClientBase,
@@ -15,23 +12,23 @@ import { selectRows } from "./select-rows.ts";
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
 export const closeMsMax = 3_000;
-/** How much longer the client's timeout is than the server's timeout. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
   readonly name: string;
   readonly statementMsMax: number;
-  /** Timeout between statements of a transaction; 0 for none. Default: the statement timeout. */
+  /** Maximum pause between the statements of a transaction. 0 means no limit. */
   readonly idleMsMax?: number;
   readonly schema: string;
-  /** The value of penstock.session, which identifies the session. */
   readonly session?: string;
 }
 
-/** Object identifiers of types. They never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/** Parses integers as numbers, which are below 2^53. JSON stays text. A boolean is 1 or 0. */
+/**
+ * Integers are parsed to numbers, because they are all below 2^53. JSON stays text. A boolean
+ * becomes 1 or 0.
+ */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
@@ -48,7 +45,7 @@ function bytesOf(text: string): Uint8Array {
 
 const noTls = "The server does not support SSL connections";
 
-/** Opens a connection, which the caller must close. Rejects with the client's error. */
+/** Opens a connection, which the caller must close. Rejects with the error of the client. */
 export async function connect(address: PostgresAddress, options: ConnectOptions): Promise<Client> {
   return (await tried(address, options)).client;
 }
@@ -92,7 +89,7 @@ function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientC
 
 async function connected(config: ClientConfig, options: ConnectOptions): Promise<Client> {
   const client = new Client(config);
-  // Without a listener, the loss of an idle connection would end the process.
+  // Without this listener, the loss of an idle connection would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -104,11 +101,7 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
   }
 }
 
-/**
- * Sets the session's parameters by a statement, because poolers reject them in the start-up
- * message. The server's own defaults could change how values are read. JIT compilation would take
- * longer than the statements.
- */
+/** Sets the parameters with a statement, because poolers reject them in the start-up message. */
 export async function prepare(
   client: ClientBase,
   { schema, session = "", statementMsMax, idleMsMax = statementMsMax }: ConnectOptions,
@@ -123,14 +116,14 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/** Closes a connection without waiting for the server, which may never respond. */
+/** Closes a connection immediately, because the server may never respond to an orderly close. */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;
   stream.destroy();
 }
 
-/** Rejects a database that is not in UTF-8. It would later reject some texts. */
+/** Rejects if the database is not in UTF-8, because such a database cannot store some texts. */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;

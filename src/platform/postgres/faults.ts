@@ -1,9 +1,6 @@
-// Error messages for PostgreSQL. They never contain the password of a URL.
-
 import { DatabaseError } from "pg";
 import { StoreError, TooSlowError } from "../base/store-error.ts";
 
-/** Hints by SQLSTATE, and by codes of the system or of TLS. */
 const hints: Readonly<Record<string, string>> = {
   "28P01": "wrong user or password",
   "28000": "the server rejects this user",
@@ -38,7 +35,6 @@ const hints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
-/** Hints by SQLSTATE and routine, for codes with several causes. Routines are not translated. */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
     "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",
@@ -54,7 +50,6 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
     "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
-/** Hints by message, for client errors without a code. */
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
@@ -67,10 +62,8 @@ const hintsByMessage: readonly (readonly [RegExp, string])[] = [
 const [tooSlow, answerTooLate] = ["57014", "Query read timeout"];
 
 interface Failed {
-  /** The failed operation, such as "commit". */
   readonly doing: string;
   readonly shown: string;
-  /** Additional hints of the caller, by the same codes. */
   readonly hints: Readonly<Record<string, string>>;
 }
 
@@ -93,11 +86,9 @@ export function storeErrorOf(error: unknown, failed: Failed): Error {
 interface ErrorFacts {
   readonly message: string;
   readonly code?: string | undefined;
-  /** The name of the PostgreSQL function that reported the error. */
   readonly routine?: string | undefined;
 }
 
-/** Returns the first error. If a host has several addresses, there is an error for each address. */
 function firstOf(error: unknown): ErrorFacts {
   const one: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(one instanceof Error)) return { message: String(one) };
@@ -105,7 +96,6 @@ function firstOf(error: unknown): ErrorFacts {
   return { message: one.message, code, routine };
 }
 
-/** Returns whether the connection stays usable after this error. */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;
   return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");

@@ -199,6 +199,18 @@ export const settings = {
     unit: "s, m, h, d",
     why: "retention of imported events",
   }),
+  rejectedBytes: setting({
+    parse: wholeNumber(0, 2 ** 50),
+    fallback: String(64 * MIB),
+    unit: "bytes per stream",
+    why: "maximum size of a stream of rejected events, which are retained for penstock rejected; a full stream discards its oldest items; 0: rejected events are only counted",
+  }),
+  rejectedAgeMax: setting({
+    parse: durationMs,
+    fallback: "7d",
+    unit: "s, m, h, d",
+    why: "retention of rejected events",
+  }),
   bodyBytesMax: setting({
     parse: wholeNumber(1_024, 256 * MIB),
     fallback: String(20 * MIB),
@@ -271,12 +283,12 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Shorter than the streams' duplicate window of 2 minutes, so that JetStream recognizes a
-  // repeated frame.
+  // This must be less than the duplicate window of the streams (2 minutes), so that JetStream
+  // recognizes a repeated frame.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
-    // Longer than an interruption of the store of five seconds. Shorter than the timeouts of SDKs:
-    // 8 s in posthog-ruby, 10 s in most others.
+    // The default is longer than an interruption of the store of five seconds. It is shorter than
+    // the timeouts of SDKs, which are 8 s in posthog-ruby and 10 s in most others.
     fallback: "7000",
     unit: "milliseconds",
     why: "maximum time from a complete body to its response (503 timeout); while the store is unreachable, requests of up to 256 KiB wait this long (503 unavailable)",
@@ -513,20 +525,20 @@ type ValueOf<Row> =
 
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
+} & {
+  /** Errors of OpenTelemetry's variables, whose values were ignored; absent if there are none. */
+  readonly ignored?: readonly string[];
 };
 
-/** Whether OpenTelemetry defines the variable of the setting, which has no prefix of Penstock. */
 export function isOfOpenTelemetry(name: string): boolean {
   return name.startsWith("otel");
 }
 
-/** Returns the variable of a setting: `PENSTOCK_BODY_BYTES_MAX` for `bodyBytesMax`. */
 export function variableOf(name: string): string {
   const words = name.replace(/[A-Z]/g, "_$&").toUpperCase();
   return isOfOpenTelemetry(name) ? words : `PENSTOCK_${words}`;
 }
 
-/** Returns the flag of a setting: `--body-bytes-max` for `bodyBytesMax`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

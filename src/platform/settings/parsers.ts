@@ -17,20 +17,18 @@ export function wholeNumber(min: number, max: number): Parse<number> {
   };
 }
 
-/** Parses a URL that may have a path, but no user, query or fragment. */
 export function httpUrl(example: string): Parse<string> {
   return (value) => {
     const url = URL.canParse(value) ? new URL(value) : undefined;
     if (url === undefined || !/^https?:$/.test(url.protocol))
       throw new Error(`must be a URL such as ${example}`);
-    // The value is not shown: it may contain a password.
     if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
       throw new Error("must not have a user, a query or a fragment");
     return url.href.replace(/\/+$/, "");
   };
 }
 
-/** Parses `key=value` pairs with percent-encoded values. No message shows a value. */
+/** Parses `key=value` pairs with percent-encoded values. Error messages contain no values. */
 export function keyValues(value: string): Readonly<Record<string, string>> {
   const pairs = value.split(",").filter((pair) => pair.trim() !== "");
   return Object.fromEntries(
@@ -78,13 +76,11 @@ const tokenForm = /^[A-Za-z0-9._~+/-]{16,256}={0,2}$/;
 const tokenRule =
   "16 to 256 of the characters A-Z a-z 0-9 - . _ ~ + /, such as from `openssl rand -hex 32`";
 
-/** Parses a token of a port. No message shows the value. */
 export function portToken(value: string): string {
   if (!tokenForm.test(value)) throw new Error(`must be ${tokenRule}`);
   return value;
 }
 
-/** Reads the tokens of a file, one per line. No message shows a line. */
 export function portTokenFile(file: string): readonly string[] {
   const lines = readText(file).split(/\r?\n/);
   const tokens = lines.map((line) => line.trim()).filter((line) => line !== "");
@@ -103,7 +99,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** Parses a JetStream domain. It is one token of a subject: `$JS.<domain>.API`. */
+/** The domain must be a single token of a subject, because it is used in `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
@@ -111,13 +107,12 @@ export function jetStreamDomain(value: string): string {
 }
 
 export function subjectPrefix(value: string): string {
-  // The prefix must be valid in subjects and in stream names (PENSTOCK_LIVE_0).
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(value))
     throw new Error(`must match [a-z][a-z0-9_]{0,31} (got "${value}")`);
   return value;
 }
 
-/** Parses a list of URLs. Errors never show the value, which may contain a password. */
+/** Error messages never contain the value, because it may contain a password. */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
@@ -133,7 +128,7 @@ export function natsUrl(value: string): string {
   return value;
 }
 
-/** Parses a database URL. Errors never show the value, which may contain a password. */
+/** Error messages never contain the value, because it may contain a password. */
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
@@ -143,7 +138,6 @@ export function effectsUrl(value: string): string {
 export interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
   readonly fallback: Fallback;
-  /** The unit that docs/reference/settings.md and --help show. */
   readonly unit: string;
   readonly why: string;
 }

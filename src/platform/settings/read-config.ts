@@ -14,15 +14,15 @@ export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly faults: readonly string[] };
 
-/** Prefix of the variables of Penstock's own tests and tools. A gateway ignores them. */
 const ofTests = "PENSTOCK_TEST_";
 const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reads all settings, and throws one error for all invalid values. A flag has precedence over a
+ * Reads all settings, and returns the errors of all invalid values. A flag has precedence over a
  * variable. An unknown PENSTOCK_* variable is an error, because a misspelt limit would silently
- * have no effect.
+ * have no effect. An invalid variable of OpenTelemetry is ignored, as its specification requires:
+ * a platform may set it for all programs.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -30,23 +30,28 @@ export function readConfig(
 ): ConfigResult {
   const names = Object.keys(settings) as SettingName[];
   const faults: string[] = [];
+  const ignored: string[] = [];
   const values: Record<string, unknown> = {};
   for (const name of names) {
     const row = settings[name];
     const fromFlag = flags[name];
     const fromEnv = env[variableOf(name)];
-    // OpenTelemetry treats an empty variable as unset.
     const isEmpty = fromEnv === "" && isOfOpenTelemetry(name);
     const given = fromFlag ?? (isEmpty ? undefined : fromEnv) ?? row.fallback;
     if (given === undefined) continue;
     try {
       values[name] = row.parse(given);
     } catch (error) {
-      faults.push(
-        `${fromFlag === undefined ? variableOf(name) : flagOf(name)}: ${(error as Error).message}`,
-      );
+      const { message } = error as Error;
+      if (fromFlag !== undefined) faults.push(`${flagOf(name)}: ${message}`);
+      else if (isOfOpenTelemetry(name)) {
+        if (row.fallback !== undefined) values[name] = row.parse(row.fallback);
+        const instead = row.fallback === undefined ? "" : `, and the default ${row.fallback} used`;
+        ignored.push(`${variableOf(name)}: ${message}: it is ignored${instead}`);
+      } else faults.push(`${variableOf(name)}: ${message}`);
     }
   }
+  if (ignored.length > 0) values["ignored"] = ignored;
   faults.push(...unknownVariables(Object.keys(env), names.map(variableOf)));
   if (faults.length === 0) faults.push(...faultsBetween(values as unknown as Config));
   return faults.length === 0
@@ -54,7 +59,7 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/** Returns errors for unknown variables. Omits values, because they may contain a secret. */
+/** The errors do not contain values, because a value may be a secret. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
@@ -65,10 +70,6 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
   });
 }
 
-/**
- * Returns the name if the variable belongs to Penstock, even if its prefix is misspelt. Returns
- * undefined for other variables.
- */
 function ownNameOf(variable: string): string | undefined {
   if (variable.startsWith(prefix)) return variable;
   const word = /^[A-Z0-9]*/.exec(variable)![0];
@@ -79,7 +80,7 @@ function ownNameOf(variable: string): string | undefined {
 }
 
 function isSlipOfOwnWord(word: string): boolean {
-  // The variables of OPENSTACK differ in only two letters, and belong to another program.
+  // A variable such as OPENSTACK_X is not a typo, although only two letters differ.
   const most = word.startsWith("P") ? 2 : 1;
   return lettersApart(word, ownWord, most) <= most;
 }
@@ -97,7 +98,6 @@ function meantBy(variable: string, known: readonly string[]): string | undefined
   return nearest(known, apart, most);
 }
 
-/** Sorts the words of a name, so that `MAX_BODY_BYTES` equals `BODY_BYTES_MAX`. */
 function inOrder(name: string): string {
   return name.split("_").sort().join("_");
 }
@@ -110,13 +110,12 @@ const ofServersElsewhere = [
   ["hubDomain", "PENSTOCK_HUB_DOMAIN"],
 ] as const;
 
-/** Returns a message for each invalid combination of valid settings. */
 function faultsBetween(config: Config): string[] {
   const faults: string[] = [];
   if (config.ackTimeoutMs > config.requestTimeoutMs)
     faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
   if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
-    // With a smaller budget, every request with the largest allowed body would get a 503.
+    // With a smaller budget, a request with the largest allowed body would always get a 503.
     faults.push(
       "PENSTOCK_INFLIGHT_BYTES_MAX: must be at least the sum of PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX",
     );
@@ -132,7 +131,10 @@ function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/** Returns an error if the ports are equal. Both ports may be 0, which stands for any free port. */
+/**
+ * Returns an error if both ports are the same. Two ports of 0 may be used together, because 0 means
+ * any free port.
+ */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
@@ -174,8 +176,8 @@ function publicPortFaults({
       "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES; otherwise any client could claim any address",
     );
   if (proxyProtocol && cert !== undefined) {
-    // A proxy sends its PROXY header before the TLS handshake. A header inside the TLS stream would
-    // come from the client.
+    // A proxy sends its PROXY header before the TLS handshake. If there were one inside of the TLS
+    // stream, it would be from the client.
     faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be combined with PENSTOCK_TLS_CERT");
   }
   return faults;

@@ -1,5 +1,3 @@
-// Checks the options of `consume`. Without these checks, a misspelt option would be ignored.
-
 import { isProjectId } from "../../platform/base/forms.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
 import { ConsumeError, type ConsumeOptions, type DeduplicationOptions } from "./types.ts";
@@ -23,7 +21,6 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
   windowMs: true,
 };
 
-/** Maximum delay of a Node timer, in ms. */
 export const waitMsMax = 2_147_483_647;
 
 /** Returns the options. Throws a ConsumeError that names the first invalid option. */

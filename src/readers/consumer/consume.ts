@@ -1,5 +1,5 @@
-// The entry point of the npm package. Delivers every frame of all streams at least once, and each
-// stream in order. Reports every possible loss of events.
+// The entry point of the npm package. A consumer delivers every frame of all streams at least once,
+// and the frames of each stream in order. It reports every possible loss of events.
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -34,9 +34,10 @@ const stopMs = 30_000;
 const stopLookMs = 20;
 
 /**
- * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid. If a retry
- * cannot help, the iteration rejects with a ConsumeError. It also rejects with any error that
- * `onNotice` throws.
+ * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid.
+ *
+ * The iteration ends with a ConsumeError if a retry cannot help. If `onNotice` throws an error, the
+ * iteration ends with this error.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -61,7 +62,7 @@ class Consumption implements EventConsumer {
 
   constructor(options: ConsumeOptions) {
     const { projects } = checkedOptions(options);
-    // The server refuses a consumer that names a subject twice.
+    // The ids are made unique, because the server refuses a consumer that lists a subject twice.
     this.#options = { ...options, projects: projects && [...new Set(projects)] };
     this.#lanes = options.lanes ?? allLanes;
     this.#projects = options.projects && new Set(options.projects);
@@ -112,7 +113,6 @@ class Consumption implements EventConsumer {
     await this.#isClosed;
   }
 
-  /** Returns the next frame that has an event. Streams are served in rotation. */
   #take(): Frame | undefined {
     const readers = [...this.#readers.values()];
     for (let nth = 0; nth < readers.length; nth++) {
@@ -189,12 +189,11 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Calls a function of the program. Returns undefined if the reader is stopped first. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
     if (signal.aborted) return undefined;
     let end = () => {};
-    // Node 20 has no Promise.withResolvers.
+    // Node 20 does not support Promise.withResolvers.
     const ended = new Promise<undefined>((resolve) => {
       end = () => resolve(undefined);
       signal.addEventListener("abort", end, { once: true });
@@ -246,7 +245,6 @@ class Consumption implements EventConsumer {
     });
   }
 
-  /** Reports a notice unless it equals the previous notice. */
   #notifyOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
@@ -258,7 +256,7 @@ class Consumption implements EventConsumer {
     const { onNotice = printNotice } = this.#options;
     try {
       const result: unknown = onNotice(notice);
-      // A rejection without a handler would end the process.
+      // The rejection is handled, because an unhandled rejection would end the process.
       if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);
@@ -281,7 +279,6 @@ function printNotice(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`@penstock/consumer: ${noticeText(notice)}`);
 }
 
-/** Sends the last acknowledgements, if the server answers, and closes the connection. */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
   const flushed = connection.flush().catch(() => {});

@@ -1,5 +1,5 @@
-// Holds how far a stream was read, and detects that the stream or its consumer was recreated.
-// Recreates a lost consumer without skipping messages.
+// Stores the position up to which a stream was read, and detects that the stream or its consumer
+// was recreated. If the consumer was lost, it is recreated without skipping messages.
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -34,7 +34,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. The next `open` reports the change. */
+/** Thrown if the stream or its consumer has changed. The next `open` reports the change. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -42,7 +42,6 @@ interface Gap {
   readonly to: number;
 }
 
-/** Maximum number of separate gaps. With more gaps, all gaps become one gap. */
 const gapsMax = 1_000;
 
 export class ConsumerPosition {
@@ -54,7 +53,6 @@ export class ConsumerPosition {
   #floor = 0;
   #isMissing = false;
   #erasures: StreamErasures | undefined;
-  /** Ranges of sequences that were skipped since the last check. */
   #gaps: Gap[] = [];
 
   constructor(options: ConsumerPositionOptions) {
@@ -75,7 +73,6 @@ export class ConsumerPosition {
     this.#moveTo(seq);
   }
 
-  /** Returns whether the message replaces a message that the consumer has acknowledged. */
   hasRead({ headers }: JsMsg): boolean {
     const origin = { stream: this.#stream, created: this.#position?.created ?? "" };
     if (rewrittenSequence(headers, origin) === undefined) return false;
@@ -83,7 +80,6 @@ export class ConsumerPosition {
     return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
   }
 
-  /** Finds or creates the consumer so that no message is skipped. */
   async open(link: Link, hand: HeldFrames): Promise<void> {
     const { manager, connection } = link;
     this.#erasures = new StreamErasures(manager, this.#stream);
@@ -110,7 +106,10 @@ export class ConsumerPosition {
       throw new ChangedError("the consumer no longer exists");
   }
 
-  /** Reports lost messages. Rejects with a ChangedError if stream or consumer was recreated. */
+  /**
+   * Queries the stream and the consumer, and reports lost messages. Rejects with a ChangedError if
+   * the stream or the consumer was recreated.
+   */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
     const state = await this.#state();
@@ -121,7 +120,6 @@ export class ConsumerPosition {
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
     this.#notifyExpired(state.firstSequence);
-    // Every message of the stream has arrived, or belongs to a project that is not read.
     if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
       this.#moveTo(Math.max(this.sequence, state.lastSequence));
   }
@@ -161,7 +159,7 @@ export class ConsumerPosition {
       this.#position = { ...none, sequence: from - 1 };
       return info;
     }
-    // If messages have left the stream, the server has moved the consumer past them.
+    // If messages were removed from the stream, the server has already skipped them.
     this.#position = { ...none, sequence: Math.max(floor, firstSequence - 1) };
     return found;
   }

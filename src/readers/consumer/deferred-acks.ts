@@ -1,12 +1,10 @@
-// Delays the acknowledgement of a frame whose duplicates were skipped, until the frames with the
-// originals are acknowledged. Otherwise, an event could be lost: its duplicate is acknowledged, but
-// its original is never processed.
+// Delays the acknowledgement of a frame if duplicates in it were skipped. The acknowledgement is
+// sent after the frames with the originals are acknowledged. Otherwise, an original could be lost
+// after its duplicate was acknowledged.
 
 interface OpenFrame {
   readonly id: number;
-  /** Sends the acknowledgement; undefined until the program acknowledges the frame. */
   send: (() => void) | undefined;
-  /** Unacknowledged frames that delivered the events skipped in this frame. */
   readonly waitsFor: Set<OpenFrame>;
   readonly awaitedBy: Set<OpenFrame>;
 }
@@ -14,7 +12,6 @@ interface OpenFrame {
 export class DeferredAcks {
   readonly #open = new Map<number, OpenFrame>();
 
-  /** Records the delivery of a frame, without the events that were delivered by `others`. */
   deliver(id: number, others: Iterable<number>): void {
     const fresh = {
       id,
@@ -33,7 +30,6 @@ export class DeferredAcks {
     }
   }
 
-  /** Records that the program acknowledged the frame. Calls `send` once, now or later. */
   acknowledge(id: number, send: () => void): void {
     const frame = this.#open.get(id);
     if (frame === undefined) {
@@ -45,8 +41,8 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // If this frame was delivered again, it may lack the awaited events too. The waiting frames
-      // then wait for the frames that this frame awaits.
+      // When a frame is delivered again, its events may now count as duplicates. Frames that waited
+      // for this frame then wait for the frames with the originals.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();
@@ -75,7 +71,6 @@ export class DeferredAcks {
   }
 }
 
-/** Makes a frame wait for another frame. A frame never waits for itself. */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

@@ -22,8 +22,8 @@ export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
 /**
- * Maximum number of unacknowledged messages to answer. If there are more, none is answered, and all
- * arrive after their ack wait.
+ * Maximum number of messages that `answerAll` answers. If more messages may be unacknowledged, it
+ * answers none, and the server redelivers them after their ack wait.
  */
 const askedBackMax = 20_000;
 
@@ -58,12 +58,14 @@ export async function makeDurable(
   });
 }
 
-/** Returns the last tokens of the subjects to read. An empty array selects all subjects. */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/** Updates the settings. Throws a ConsumeError if the subjects differ or frames would be lost. */
+/**
+ * Checks an existing consumer. Throws a ConsumeError if its subjects differ from the options, or if
+ * it would lose frames.
+ */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -96,7 +98,6 @@ export async function matchDurable(
   await manager.consumers.update(stream, durable, changed);
 }
 
-/** Returns why the consumer would silently lose frames; undefined if it would lose none. */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
     return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
@@ -112,16 +113,21 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** The consumer's number of the delivery. */
   readonly deliverySequence: number;
 }
 
-/** Returns a subject to acknowledge over any connection. The server ignores the constants. */
+/**
+ * Returns the subject for the acknowledgement of a message. Any connection can send it. The server
+ * ignores the constant numbers.
+ */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }
 
-/** Answers all messages of an earlier connection. Messages with a nak arrive again immediately. */
+/**
+ * Answers all unacknowledged messages of an earlier connection. After a nak, the server redelivers
+ * the message immediately.
+ */
 export function answerAll(
   connection: NatsConnection,
   info: ConsumerInfo,

@@ -1,5 +1,3 @@
-// Parses the lines of a message. Skips other projects, duplicates, blank lines and non-events.
-
 import { hash } from "node:crypto";
 import type { StoredEvent } from "./types.ts";
 
@@ -15,16 +13,13 @@ interface FrameEvents {
   readonly lines: string[];
   readonly unreadable: UnreadableLines[];
   duplicates: number;
-  /** Ids of the frames with the originals of the duplicates. */
   readonly duplicatesOf: Set<number>;
 }
 
 interface FrameEventsOptions {
-  /** The projects to read; all projects if undefined. */
   readonly projects: ReadonlySet<string> | undefined;
   readonly window: UuidWindow;
   readonly frame: number;
-  /** Whether to include events that other frames have delivered. */
   readonly isWhole: boolean;
 }
 
@@ -49,7 +44,7 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const event = value as StoredEvent;
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    // A hash, because the window stores the key, and a name may be as long as an event.
+    // The key is a hash, because the window stores many keys and a name may be as long as an event.
     const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
@@ -79,7 +74,6 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Returns why a line is not an event, from a fixed set of reasons; undefined for an event. */
 function faultOf(value: unknown): string | undefined {
   if (value instanceof SyntaxError) return "not JSON";
   if (typeof value !== "object" || value === null) return "not a JSON object";
@@ -101,11 +95,10 @@ interface Noted {
   readonly atMs: number;
 }
 
-/** Remembers which frame delivered an event. Equal events of one frame are no duplicates. */
+/** Remembers which frame contained each event. Equal events in one frame are not duplicates. */
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
   readonly #frames = new Map<string, number>();
-  /** Keys in insertion order. In a Map, finding the oldest entry is slow after many deletions. */
   #order: Noted[] = [];
   #oldest = 0;
 
@@ -117,7 +110,6 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /** Records the event. Returns another frame that delivered the event, if any. */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return undefined;

@@ -1,27 +1,29 @@
-// Holds the received frames of a stream. Holds the sequences of acknowledged frames until the
-// server has confirmed them.
+// Holds the received frames of a stream. Also holds the acknowledged sequences until the server has
+// confirmed them.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
 
 export interface HeldFrame {
-  /** Id of the frame, unique in this process. */
   readonly id: number;
   readonly sequence: number;
-  /** Number of truncations and recreations of the stream before the frame was received. */
+  /** Number of times that the stream was truncated or recreated before this frame was received. */
   readonly generation: number;
   message: JsMsg;
-  /** Time of the delivery or of the last `working`; undefined if the frame is not delivered. */
+  /** Time in ms of the delivery or of the last call of `working`, if the frame is delivered. */
   outSinceMs: number | undefined;
   deliveries: number;
-  /** Whether the stream no longer has the message. Such a message cannot be acknowledged. */
+  /** If true, the stream no longer contains the message, so the message cannot be acknowledged. */
   isOrphan: boolean;
   isWhole: boolean;
 }
 
 let lastId = 0;
 
-/** Compares positions. Frames from before a truncation or recreation of the stream come first. */
+/**
+ * Compares two frames by their order in the stream. Frames that were received before a truncation
+ * or recreation of the stream come first.
+ */
 export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -29,9 +31,7 @@ export function byPosition(a: HeldFrame, b: HeldFrame): number {
 export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
-  /** Unacknowledged frames that the stream no longer has. After a nak, they are delivered again. */
   readonly #orphans = new Set<HeldFrame>();
-  /** Number of messages up to `#missingUpTo` that must arrive before later delivery continues. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -45,7 +45,6 @@ export class HeldFrames {
     return [...this.#held.values()];
   }
 
-  /** All frames, including orphans, in the order in which they were stored. */
   get allInOrder(): HeldFrame[] {
     return [...this.#orphans, ...this.all].sort(byPosition);
   }
@@ -70,7 +69,6 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** Sets how many messages up to `upTo` were sent by the server, but have not arrived here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;
@@ -87,7 +85,6 @@ export class HeldFrames {
     return held;
   }
 
-  /** Acknowledges the frame. Returns false if it is already acknowledged, or lost. */
   ack(held: HeldFrame): boolean {
     this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;

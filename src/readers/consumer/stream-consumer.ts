@@ -1,5 +1,5 @@
-// Reads a stream in order through its durable consumer. After each interruption, checks whether the
-// stream is still the same, and reports a change.
+// Reads a stream in order through its durable consumer. After each interruption, it checks whether
+// the stream was replaced.
 
 import {
   type ConsumerMessages,
@@ -21,7 +21,6 @@ interface StreamConsumerOptions extends DurableOptions {
   readonly processingTimeoutMs: number;
   readonly bytesMax: () => number;
   readonly deferred: DeferredAcks;
-  /** Returns whether the program waits for a frame of any stream. */
   readonly isAwaited: () => boolean;
   readonly notify: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
@@ -30,7 +29,6 @@ interface StreamConsumerOptions extends DurableOptions {
 
 export interface TakenFrame {
   readonly held: HeldFrame;
-  /** Whether the frame replaces an acknowledged frame after an erasure. */
   readonly isRepeat: boolean;
   readonly ack: () => void;
   readonly nak: () => void;
@@ -53,7 +51,6 @@ export class StreamConsumer {
   readonly #position: ConsumerPosition;
   #link: Link | undefined;
   readonly #hand = new HeldFrames();
-  /** Frames to deliver, in the order of `byPosition`. */
   #ready: HeldFrame[] = [];
   #interrupt: (error: Error) => void = () => {};
   #wake: () => void = () => {};
@@ -67,7 +64,7 @@ export class StreamConsumer {
     this.#position = new ConsumerPosition(options);
   }
 
-  /** Number of delivered frames whose acknowledgement would still have an effect. */
+  /** Number of delivered frames that the program can still acknowledge. */
   get out(): number {
     const { deferred } = this.#options;
     const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
@@ -75,7 +72,7 @@ export class StreamConsumer {
     return this.#hand.allInOrder.filter(isOut).length;
   }
 
-  /** Reads until the connection is lost or the reader is closed. Never rejects. */
+  /** Reads the stream until the connection is lost or the reader is closed. Never rejects. */
   async run(link: Link): Promise<void> {
     this.#link = link;
     const js = jetstream(link.connection);
@@ -96,8 +93,9 @@ export class StreamConsumer {
   take(): TakenFrame | undefined {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
-    // A program may collect frames before it acknowledges any frame, so the last ready frame
-    // triggers a request.
+    // More messages are requested when the last ready frame is taken. An acknowledgement cannot
+    // trigger the request, because a program may collect several frames before it acknowledges any
+    // of them.
     if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
@@ -112,7 +110,10 @@ export class StreamConsumer {
     };
   }
 
-  /** Checks the stream and the consumer. Call this regularly: both may change without a message. */
+  /**
+   * Checks the stream and the consumer. The caller must call it regularly, because the stream and
+   * the consumer can change without any message.
+   */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -133,7 +134,7 @@ export class StreamConsumer {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);
   }
 
-  /** Ends the reading. Delivered frames can still be acknowledged. */
+  /** Stops reading. Delivered frames can still be acknowledged. */
   close(): void {
     this.#ended.abort();
     this.#ready = [];
@@ -148,7 +149,8 @@ export class StreamConsumer {
     this.#position.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
-    // One variable for all fetches, because listeners on the signal would accumulate.
+    // One variable is used for all fetches, because adding a listener to the signal for each fetch
+    // would accumulate listeners.
     let messages: ConsumerMessages | undefined;
     this.#interrupt = (error) => {
       reading.abort(error);
@@ -174,12 +176,11 @@ export class StreamConsumer {
     }
   }
 
-  /** Waits for space. Returns the number of messages to request. */
   async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
       const count = this.#free();
-      // A request takes a round trip, so several messages are requested together.
+      // Several messages are requested together, because each request takes a round trip.
       if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -188,7 +189,6 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** Returns how many more messages may be held. Below 1 means none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -237,7 +237,6 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** Stops waiting for missing messages when the server no longer has them. */
   async #awaitMissing(link: Link, signal: AbortSignal): Promise<void> {
     const hand = this.#hand;
     while (!hand.isComplete && !signal.aborted) {
@@ -251,7 +250,6 @@ export class StreamConsumer {
 
   #ack(held: HeldFrame): void {
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    // The program has finished with the frame, even if the acknowledgement is deferred.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
     this.#wake();
@@ -271,12 +269,15 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /** If deferred frames use all space and the program waits, delivers them again with all events. */
+  /**
+   * If deferred frames use all the space and the program is waiting for a frame, this method
+   * delivers the deferred frames again with all their events.
+   */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;
     const isStarved = isFull && isAwaited() && !this.#ended.signal.aborted;
-    // The program may be about to acknowledge, so one starved check is not enough.
+    // One check is not enough, because the program may be about to acknowledge a frame.
     if (isStarved && this.#wasStarved) {
       const held = this.#hand.all.filter(({ id }) => deferred.isDeferred(id));
       for (const one of held) {
@@ -305,7 +306,7 @@ export class StreamConsumer {
       const subject = answerSubject({ stream, durable, sequence, deliverySequence });
       this.#link?.connection.publish(subject, answer);
     } catch {
-      // The answer is sent again over the next connection.
+      // The error is ignored, because the answer is sent again over the next connection.
     }
   }
 

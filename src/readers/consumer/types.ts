@@ -2,32 +2,38 @@ import type { ConnectionOptions } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
 
 export interface ConsumeOptions {
-  /** Options for `connect`, or a function that returns them before every attempt to connect. */
+  /** Options for `connect`, or a function that returns the options before each attempt. */
   readonly nats: ConnectionOptions | (() => ConnectionOptions | Promise<ConnectionOptions>);
-  /** Name of the durable consumers. Each stream stores the position under this name. */
+  /** Name of the durable consumers. The server stores the read positions under this name. */
   readonly durable: string;
   /** First part of the stream and subject names. Default: `penstock`. */
   readonly prefix?: string | undefined;
   /** Ids of the projects to read. Default: all projects. */
   readonly projects?: readonly string[] | undefined;
-  /** Lanes to read. Default: both. */
+  /** Lanes to read. Default: both lanes. */
   readonly lanes?: readonly Lane[] | undefined;
   /** Maximum number of unacknowledged frames of each stream. Default: 64. */
   readonly maxAckPending?: number | undefined;
-  /** Approximate maximum bytes of frames in memory. Default: 64 MiB. One frame always fits. */
+  /**
+   * Approximate maximum size in bytes of all frames in memory. Default: 64 MiB. One frame is always
+   * accepted, even if it is larger.
+   */
   readonly maxBytes?: number | undefined;
-  /** Time in ms until the frames of a dead program are redelivered. Default: 30,000. */
+  /** Time in ms after which the frames of a crashed program are redelivered. Default: 30,000. */
   readonly ackWaitMs?: number | undefined;
-  /** Time in ms until a frame without `ack` or `working` is redelivered. Default: 300,000. */
+  /** Time in ms after which an unacknowledged frame is redelivered. Default: 300,000. */
   readonly processingTimeoutMs?: number | undefined;
-  /** Events with the same project, `uuid`, `event` and `distinct_id` are delivered once. */
+  /**
+   * Options for the deduplication. Events with the same project, `uuid`, `event` and `distinct_id`
+   * are delivered once.
+   */
   readonly deduplication?: DeduplicationOptions | undefined;
   /** Receives all notices. If it throws or rejects, the iteration ends. Default: `console.warn`. */
   readonly onNotice?: ((notice: Notice) => void) | undefined;
 }
 
 export interface DeduplicationOptions {
-  /** Maximum number of remembered events. Default: 200,000. 0 turns deduplication off. */
+  /** Maximum number of remembered events. Default: 200,000. With 0, deduplication is off. */
   readonly maxUuids?: number | undefined;
   /** Time in ms for which an event is remembered. Default: 600,000. */
   readonly windowMs?: number | undefined;
@@ -47,15 +53,20 @@ export interface StoredEvent {
   readonly kind: EventKind;
   readonly person_profile: boolean;
   readonly historical: boolean;
-  /** Properties, parsed by `JSON.parse`. Only `Frame.lines` has all digits of large numbers. */
+  /** The properties. `JSON.parse` rounds large numbers, but `Frame.lines` contains all digits. */
   readonly properties: Readonly<Record<string, unknown>>;
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
-  /** The sent values of fields that could not be stored as sent, by field name, such as `$set`. */
+  /**
+   * The original values of fields that could not be stored as they were sent. The keys are field
+   * names, such as `$set`.
+   */
   readonly replaced?: Readonly<Record<string, unknown>>;
   /** The version of the project's rules, if they changed the event or its `ip`. */
   readonly rules?: number;
+  /** The `version` of the event's schema, whether the event is `ok`, and its `errors` if not. */
+  readonly schema?: Readonly<Record<string, unknown>>;
 }
 
 export type EventKind =
@@ -75,41 +86,47 @@ export interface Frame {
   readonly partition: number;
   readonly sequence: number;
   readonly storedAt: Date;
-  /** Events of the selected projects, without duplicates. There is at least one event. */
+  /** The events of the selected projects, without duplicates. The array is never empty. */
   readonly events: readonly StoredEvent[];
-  /** Stored JSON texts of the events, in the order of `events`. */
   readonly lines: readonly string[];
   /** Number of events that were skipped because they had been delivered before. */
   readonly duplicates: number;
-  /** Whether the frame may have been delivered before. */
+  /** True if the frame may have been delivered before. */
   readonly redelivered: boolean;
-  /** W3C trace context of the message, not validated; undefined if no request in it was sampled. */
+  /**
+   * W3C trace context of a sampled request in the message, if there is one. It is not validated.
+   */
   readonly traceparent: string | undefined;
   /**
-   * Acknowledges all events of the frame. If events were skipped as duplicates of an unacknowledged
-   * frame, takes effect only when that frame is acknowledged. Until then, this frame may be
-   * delivered again, with the skipped events.
+   * Acknowledges all events of the frame.
+   *
+   * If events of the frame were skipped as duplicates, the acknowledgement is sent after the frames
+   * with the originals are acknowledged. Until then, this frame may be delivered again, and then
+   * includes the skipped events.
    */
   ack(): void;
-  /** Delivers this frame and all later unacknowledged frames of its stream again, in order. */
+  /** Requests this frame and all later unacknowledged frames of its stream again, in order. */
   nak(): void;
-  /** Reports that work on the frame continues, and restarts `processingTimeoutMs`. */
+  /** Reports that the frame is still being processed. This restarts `processingTimeoutMs`. */
   working(): void;
 }
 
 export interface EventConsumer extends AsyncIterableIterator<Frame> {
-  /** Stops the delivery, waits up to `timeoutMs` (30,000) for acknowledgements, and disconnects. */
+  /**
+   * Stops the delivery, waits for acknowledgements for up to `timeoutMs` (default: 30,000), and
+   * closes the connection.
+   */
   stop(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
-/** A change or an error that a reader reports. */
+/** A change or an error that the consumer reports. */
 export type Notice =
   | { readonly type: "connected"; readonly server: string }
   | { readonly type: "disconnected"; readonly reason: string }
   | { readonly type: "consumer_created"; readonly stream: string; readonly sequence: number }
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
   | { readonly type: "stream_missing"; readonly stream: string }
-  /** A new stream has replaced the stream. Reading starts at `sequence` of the new stream. */
+  /** The stream was replaced by a new stream. Reading starts at `sequence` of the new stream. */
   | {
       readonly type: "stream_recreated";
       readonly stream: string;
@@ -122,14 +139,20 @@ export type Notice =
       readonly lastRead: number;
       readonly from: number;
     }
-  /** Messages were removed from the stream unread. The range is an upper bound for all projects. */
+  /**
+   * Messages were removed from the stream before they were read. The range may include messages of
+   * projects that are not selected.
+   */
   | {
       readonly type: "messages_expired";
       readonly stream: string;
       readonly from: number;
       readonly to: number;
     }
-  /** `lines` lines of a frame, from `line` on, are not events. All its events are delivered. */
+  /**
+   * Some lines of a frame are not events: `lines` lines, of which the first is `line`. All events
+   * of the frame are delivered.
+   */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;
@@ -140,12 +163,12 @@ export type Notice =
       readonly text: string;
     }
   | { readonly type: "processing_timed_out"; readonly stream: string; readonly sequence: number }
-  /** Any other error. The reader retries. If all streams are affected, `stream` is undefined. */
+  /** Any other error. The consumer retries. If it affects all streams, `stream` is undefined. */
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };
 
 export type NoticeType = Notice["type"];
 
-/** An error that ends the iteration, because the options or the version of Penstock must change. */
+/** Ends the iteration. The options or the version of Penstock must be changed. */
 export class ConsumeError extends Error {
   override name = "ConsumeError";
 }

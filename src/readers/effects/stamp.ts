@@ -1,15 +1,15 @@
-// Creates and compares stamps. They are the same in every store and for every order of frames.
+// Orders the writes of properties by time and position. The order is the same in every store, and
+// does not depend on the order in which frames are read.
 
 import type { LinePlace, Stamp } from "./types.ts";
 
-// Widths in base 36, enough for 46,655 epochs and partitions, every safe integer as a sequence, and
-// 60 million lines per frame.
+// Number of base-36 digits of each part. They are enough for 46,655 epochs and partitions, every
+// safe integer as a sequence, and 60 million lines per frame.
 const epochDigits = 3;
 const partitionDigits = 3;
 const sequenceDigits = 11;
 const lineDigits = 5;
 
-/** Returns the common prefix of the ranks of a frame's lines. */
 export function frameRank(frame: Omit<LinePlace, "line">): string {
   const lane = frame.lane === "live" ? "l" : "h";
   const epoch = digits(frame.epoch, epochDigits);
@@ -17,7 +17,7 @@ export function frameRank(frame: Omit<LinePlace, "line">): string {
   return lane + epoch + partition + digits(frame.sequence, sequenceDigits);
 }
 
-/** Returns the rank of a line. Ranks sort by code unit in the order of the positions. */
+/** Returns the rank of a line. The code-unit order of ranks is the order of the positions. */
 export function lineRank(rankOfFrame: string, line: number): string {
   return rankOfFrame + digits(line, lineDigits);
 }
@@ -26,7 +26,7 @@ export function rankOf(place: LinePlace): string {
   return lineRank(frameRank(place), place.line);
 }
 
-/** Returns a negative number if `a` is older, and 0 only for stamps of the same line. */
+/** Returns a negative number if `a` is older, and 0 if both stamps are from the same line. */
 export function compareStamps(a: Stamp, b: Stamp): number {
   if (a.timeMs !== b.timeMs) return a.timeMs - b.timeMs;
   if (a.rank === b.rank) return 0;
@@ -34,9 +34,8 @@ export function compareStamps(a: Stamp, b: Stamp): number {
 }
 
 /**
- * Returns the stamp of the id that an event links to its own id. This stamp sorts after the event's
- * stamp and before the stamp of the next line. So if the event is the first event of both ids, its
- * own id is the older id.
+ * Returns the stamp for the second id of an event that links two ids. It sorts directly after the
+ * stamp of the event itself, so that the event's own id counts as the older id.
  */
 export function stampOfOtherId(stamp: Stamp): Stamp {
   return { timeMs: stamp.timeMs, rank: `${stamp.rank}~` };

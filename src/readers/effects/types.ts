@@ -1,4 +1,4 @@
-// Types that the folders of the effects share. All timestamps are milliseconds since the epoch.
+// Types that several folders of the effects use. All timestamps are milliseconds since 1970.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { IncidentKind, TrailEntry } from "../stream/resume.ts";
@@ -13,7 +13,7 @@ export const usageClasses = [
   "survey",
 ] as const;
 
-/** The guide people-and-groups.md lists these outcomes too. */
+/** The guide people-and-groups.md also lists these outcomes. */
 export const linkOutcomes = [
   "merged",
   "already_one",
@@ -23,7 +23,7 @@ export const linkOutcomes = [
   "refused_cap",
 ] as const;
 
-/** The guide people-and-groups.md lists these reasons too. */
+/** The guide people-and-groups.md also lists these reasons. */
 export const rejectedReasons = [
   "not_json",
   "not_a_record",
@@ -41,26 +41,24 @@ export const rejectedReasons = [
 export interface LinePlace {
   readonly lane: Lane;
   readonly partition: number;
-  /** Number of the stream's incarnation, from 1. Incremented at each recreation. */
+  /** Incremented when the stream is recreated. The first epoch is 1. */
   readonly epoch: number;
   readonly sequence: number;
   readonly line: number;
 }
 
-/** When a value was written. */
 export interface Stamp {
-  /** The event's time, limited to its `received_at`. */
   readonly timeMs: number;
   /**
-   * The position of the event's line, as text that sorts by lane (live after historical), epoch,
-   * partition, sequence and line. Orders stamps with equal times.
+   * The position of the event's line as text. It decides between stamps with equal times. The texts
+   * sort by lane, epoch, partition, sequence and line.
    */
   readonly rank: string;
 }
 
 export type UsageClass = (typeof usageClasses)[number];
 
-/** A property. Its value is JSON text, so that numbers retain all digits. */
+/** A property. The value is JSON text, so that numbers keep all digits. */
 export type PropertyText = readonly [name: string, json: string];
 
 /** The writes of an event, in the order in which they are applied. */
@@ -78,23 +76,22 @@ export type RejectedReason = (typeof rejectedReasons)[number];
 
 export interface Rejection {
   readonly reason: RejectedReason;
-  /** A text for the operator, at most 200 characters. */
+  /** A text for the operator with at most 200 characters. */
   readonly detail: string;
 }
 
-/** The effect of an event, except its usage count. */
 export interface EventEffect {
   readonly projectId: string;
   readonly stamp: Stamp;
   readonly place: LinePlace;
   readonly eventUuid: string;
   readonly receivedAtMs: number;
-  /** The distinct id of the person; undefined if the event concerns no person. */
+  /** The distinct id of the person. It is undefined if the event does not change a person. */
   readonly distinctId: string | undefined;
-  /** The event's distinct id. Set even if the event concerns no person. */
+  /** The distinct id of the event. It is set even if the event does not change a person. */
   readonly eventDistinctId: string;
   readonly person: PropertyWrites | undefined;
-  /** A request to merge the person of `from` into the person of `to`. `to` becomes the main id. */
+  /** A request to merge the person of `from` into the person of `to`, which becomes the main id. */
   readonly link:
     | { readonly kind: LinkKind; readonly from: string; readonly to: string }
     | undefined;
@@ -108,8 +105,10 @@ export interface EventEffect {
 
 /**
  * The last writes of a property: the newest `$set` (JSON text) or `$unset` (null), and the oldest
- * `$set_once`. The value of `once` is visible if there is no `write`, or if `write` is an older
- * `$unset`. Merging two states is a join, so the order of writes is irrelevant.
+ * `$set_once`.
+ *
+ * The value of `once` is used if there is no `write`, or if `write` is an `$unset` that is older
+ * than `once`.
  */
 export interface PropertyState {
   readonly write: { readonly stamp: Stamp; readonly json: string | null } | undefined;
@@ -118,47 +117,44 @@ export interface PropertyState {
 
 export type Properties = ReadonlyMap<string, PropertyState>;
 
-/** The two text columns of properties. A store must return them unchanged. */
 export interface PropertyColumns {
-  /** The values for queries, such as `{"plan":"pro"}`. */
   readonly json: string;
-  /** The stamps and the hidden values. Empty if there are no properties. */
   readonly state: string;
 }
 
 /**
- * The row of a distinct id. The row holds the person, or points to another id of the same person
- * (`mergedInto`). A pointer leads to the row with the person, directly or through other rows.
+ * The row of a distinct id. It contains the person, or it points to another id of the same person
+ * (`mergedInto`).
  */
 export interface MemberRow {
   readonly projectId: string;
   readonly distinctId: string;
   readonly uuid: string;
-  /** The oldest stamp of the events with this distinct id. */
   readonly first: Stamp;
   readonly mergedInto: string | undefined;
   readonly person: PersonState | undefined;
 }
 
 export interface PersonState {
-  /** The id with the oldest `first` stamp. Its uuid is reported as the uuid of the person. */
+  /** The id with the oldest `first` stamp. The uuid of this id is the uuid of the person. */
   readonly firstId: string;
   readonly firstStamp: Stamp;
   readonly firstUuid: string;
-  /** The main id of the newest link, or `firstId` if there is no link. */
+  /** The main id of the newest link. If there is no link, it is `firstId`. */
   readonly mainId: string;
   readonly mainStamp: Stamp | undefined;
   readonly known: boolean;
   readonly createdAtMs: number;
   /**
-   * Time of the newest event, rounded down to the hour so that frequent events cause few writes.
+   * Time of the newest event, rounded down to the hour. It is rounded so that a person with
+   * frequent events needs few writes.
    */
   readonly lastSeenAtMs: number;
   readonly idsTotal: number;
   readonly properties: PropertyColumns;
-  /** Bytes of all stored names and values, plus 160 for each property. */
+  /** The bytes of all stored names and values, plus 160 for each property. */
   readonly propertyBytes: number;
-  /** Number of writes of the row. It depends on the batching. */
+  /** Number of times that the row was written. It depends on the batching. */
   readonly version: number;
 }
 
@@ -185,7 +181,7 @@ export interface GroupRow {
 }
 
 /**
- * Records that a distinct id was seen with a group. The group need not exist. The store retains the
+ * A distinct id that was seen with a group. The group does not have to exist. The store keeps the
  * earliest `firstSeenAtMs`.
  */
 export interface GroupMemberRow {
@@ -201,11 +197,11 @@ export interface RejectedRow extends Rejection {
   readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
-  /** The event's `received_at`. If it is unreadable, the time at which the frame was stored. */
+  /** The `received_at` of the event, or the storage time of the frame if it cannot be read. */
   readonly atMs: number;
 }
 
-/** Counts to add to the stored counts. `day` is the day of `received_at`. */
+/** Counts that are added to the stored counts. `day` is the UTC day of `received_at`. */
 export interface UsageDelta {
   readonly projectId: string;
   readonly day: string;
@@ -215,7 +211,6 @@ export interface UsageDelta {
   readonly duplicates: number;
 }
 
-/** A HyperLogLog sketch of the distinct ids that were active on a day. */
 export interface ActiveIdsRow {
   readonly projectId: string;
   readonly day: string;
@@ -225,7 +220,7 @@ export interface ActiveIdsRow {
 
 export interface SpikeRow {
   readonly projectId: string;
-  /** The word `project` for a spike of the whole project, or a distinct id. */
+  /** A distinct id, or the word `project` if the spike is of the whole project. */
   readonly subject: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number | undefined;
@@ -237,20 +232,19 @@ export interface SpikeRow {
 
 /**
  * Total size of the large properties of a project. The properties of a person or group are large if
- * they have over 64 KiB.
+ * they have more than 64 KiB.
  */
 export interface LargePropertiesRow {
   readonly projectId: string;
   readonly bytes: number;
 }
 
-/** The state of spike detection, as opaque JSON text. */
 export interface ActivityRow {
   readonly projectId: string;
   readonly state: string;
 }
 
-/** A message to publish after the commit. The message id deduplicates it. */
+/** A message that is published after the commit. Its id is used for deduplication. */
 export interface OutboxRow {
   readonly messageId: string;
   readonly subject: string;
@@ -266,7 +260,7 @@ export interface IncidentRow {
   readonly kind: IncidentKind;
   readonly epoch: number;
   readonly sequence: number;
-  /** Number of lost messages; 0 if unknown. */
+  /** Number of lost messages. It is 0 if the number is unknown. */
   readonly messages: number;
   readonly detail: string;
 }
@@ -277,40 +271,38 @@ export interface Position {
   readonly partition: number;
   readonly epoch: number;
   readonly created: string;
-  /** The last applied frame, or 0. */
   readonly sequence: number;
-  /** The latest applied frames, at most 1,000. The newest is last. */
+  /** The latest applied frames, at most 1,000. The newest frame is last. */
   readonly trail: readonly TrailEntry[];
   /**
    * The first frame of each generation of duplicate detection. After a restart, the stream is read
-   * again from the first of these frames.
+   * again from the first frame of the previous generation.
    */
   readonly duplicatesFrom: readonly [previous: number, current: number];
-  /** The newest `recordMs` of a line. It serves as the current time. */
+  /** The newest `recordMs` of all lines. It is used as the current time. */
   readonly watermarkMs: number;
 }
 
 /**
- * The content of a transaction. Rows replace stored rows with the same key unless stated otherwise.
+ * The content of a transaction. Unless stated otherwise, a row replaces the stored row with the
+ * same key.
  */
 export interface Commit {
-  /** Number of the previous commit. If the store has another number, it writes nothing. */
+  /** Number of the previous commit. If the store has a different number, it rejects the commit. */
   readonly after: number;
-  /** Number of this commit, random and positive. Erasures have negative numbers. */
+  /** Random positive number of this commit. Only erasures have negative numbers. */
   readonly number: number;
-  /** Whether more parts of this transaction follow. It is split if memory may not hold it. */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** Numbers of applied frames. They are not stored, but counted in metrics. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
-  /** Links to store, unless a stored link has the same ids, kind and outcome. */
+  /** Links to store. If the store has an equal link with the same outcome, the link is skipped. */
   readonly links: readonly LinkRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: readonly { readonly projectId: string; readonly type: string }[];
   readonly groupMembers: readonly GroupMemberRow[];
   readonly largeProperties: readonly LargePropertiesRow[];
-  /** Rejections to append. The store retains the newest 10,000 of each project and counts all. */
+  /** Rejections to add. The store counts all, and retains the newest 10,000 of each project. */
   readonly rejected: readonly RejectedRow[];
   readonly usage: readonly UsageDelta[];
   readonly activeIds: readonly ActiveIdsRow[];

@@ -1,4 +1,4 @@
-// Builds batches from whole frames. The bytes of a frame are held until the batch is written or
+// Builds batches of whole frames. The bytes of a frame are held until the batch is written or
 // dropped.
 
 import { Buffer } from "node:buffer";
@@ -9,21 +9,18 @@ import { type RejectedLine, type SinkRecord, SinkRecords } from "./sink-records.
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 
 export interface BuiltBatch extends SinkBatch {
-  /** Number of messages by lane, including messages without a selected event. */
   readonly frames: { readonly live: number; readonly historical: number };
   release(): void;
 }
 
 export interface BatchLimits {
-  /** Maximum number of events and rejected lines. A single frame may exceed it. */
+  /** Maximum number of events in a batch. A single frame may exceed it. */
   readonly eventsMax: number;
-  /** Maximum number of bytes of frames. A single frame may exceed it. */
+  /** Maximum bytes of a batch. A single frame may exceed it. */
   readonly bytesMax: number;
 }
 
-/** Number of the record reader's pauses between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/** Maximum number of separate rejected lines of a frame. Further rejected lines become one line. */
 const singleMax = 10_000;
 
 interface Progress extends Omit<SinkPosition, "sequence" | "trail"> {
@@ -75,7 +72,6 @@ export class BatchBuilder {
     for (const item of items) this.#waiting.push(item);
   }
 
-  /** Adds waiting items until the batch is full. Yields to the event loop within a long frame. */
   async addWaiting(limits: BatchLimits): Promise<void> {
     while (this.hasWaiting && !this.isFull(limits)) {
       const item = this.#waiting.shift()!;
@@ -155,7 +151,6 @@ export class BatchBuilder {
   }
 }
 
-/** Combines rejected lines into one. Its text includes the records between them. */
 function combined(first: RejectedLine, last: RejectedLine, lines: number): RejectedLine {
   const { buffer, byteOffset } = first.text;
   const text = Buffer.from(

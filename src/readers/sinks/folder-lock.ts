@@ -1,4 +1,4 @@
-// Locks a folder. Names the holder in a file next to the lock, for an operator who waits for a
+// Locks a folder. A file next to the lock contains the holder, so that an operator can find a
 // frozen process.
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,12 +13,12 @@ export function lockFolder(folder: string, pid: number, busy: string): FileLock 
   const holder = path.join(folder, "holder.json");
   if (lock === "busy") throw new StandbyError(`${busy}${holderText(holder)}`);
   try {
-    // A link under the file's name must not be followed.
+    // The file is removed first. Otherwise, a symbolic link with its name would be followed.
     rmSync(holder, { force: true });
     const text = JSON.stringify({ pid, host: hostname(), since: new Date().toISOString() });
     writeFileSync(holder, `${text}\n`, { mode: 0o600, flag: "wx" });
   } catch {
-    // The lock does not depend on this file.
+    // The error is ignored, because the lock does not depend on this file.
   }
   return lock;
 }

@@ -1,6 +1,5 @@
-// An event as the sinks use it. A batch has tens of thousands of events, so each object is small.
-// Values that the lines of a request share exist once. Views of the frame's bytes are created when
-// needed.
+// The form of an event that all sinks use. A batch has tens of thousands of events, so the objects
+// are small and share values. Views of the bytes are created when they are needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -11,14 +10,10 @@ import { RecordReader } from "../../records/reader.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
-/** The values that the lines of one request share. */
 interface Origin {
   readonly receivedAtMs: number;
-  /** The event's timestamp as the client sent it; NaN if the record has none. */
   readonly timestampSentMs: number;
-  /** Time when the client sent the request; NaN if the record has none. */
   readonly sentAtMs: number;
-  /** The client's address; "" if the record has none. */
   readonly ip: string;
   readonly kind: string;
   readonly personProfile: boolean;
@@ -30,28 +25,24 @@ export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
   readonly line: number;
-  /** Time when the stream stored the frame. */
   readonly storedAtMs: number;
-  /** UUID of 36 characters, in lower case. */
   readonly uuid: string;
   readonly projectId: string;
   readonly event: string;
   readonly distinctId: string;
-  /** Time of the event, in the years 0 to 9999. */
+  /** Time of the event in ms since 1970. The year is from 0 to 9999. */
   readonly timestampMs: number;
   readonly origin: Origin;
-  /** Properties as JSON, as the client sent them. */
   readonly properties: Uint8Array;
   readonly set: Uint8Array | undefined;
   readonly setOnce: Uint8Array | undefined;
   readonly unset: Uint8Array | undefined;
-  /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /** The person's uuid; "" if the event has no person. Set after the batch was built. */
+  /** The uuid of the person, or "" without a person. It is set after the batch was built. */
   personUuid: string;
 }
 
-/** Why lines are rejected. `value` means that the target refuses the event. */
+/** Reasons why a line was rejected. `value` means that the target refuses a value of the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -82,13 +73,15 @@ type FrameOfRecords = Pick<
 >;
 
 const emptyObject = Buffer.from("{}");
-const replacedMember = Buffer.from('{"$replaced":');
+const addedMembers = [
+  [Part.Replaced, Buffer.from('"$replaced":')],
+  [Part.Schema, Buffer.from('"$schema":')],
+] as const;
 
 export class SinkRecords {
   readonly #records = new RecordReader();
   #origin: Origin | undefined = undefined;
 
-  /** Visits every line that is not blank. Yields whenever RecordReader yields. */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
     const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
@@ -99,7 +92,7 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // Called even for a rejected line, because the next line may have the same origin.
+        // The origin is also read for a rejected line, because the next line may have the same one.
         const origin = this.#originFor(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
@@ -130,7 +123,6 @@ interface FrameBytes {
   readonly body: Buffer;
 }
 
-/** Returns why the gateway cannot have written the record; undefined if it may have written it. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -174,7 +166,8 @@ class FrameRecord implements SinkRecord {
   readonly #end: number;
   readonly #propertiesStart: number;
   readonly #propertiesEnd: number;
-  readonly #replaced: Buffer | undefined;
+  /** Members that the properties get, with names and commas; undefined if there are none. */
+  readonly #added: Buffer[] | undefined;
 
   constructor({ frame, body }: FrameBytes, record: RecordView, origin: Origin) {
     const bytes = (part: Part, type: TokenType): Buffer | undefined =>
@@ -198,7 +191,12 @@ class FrameRecord implements SinkRecord {
     const hasProperties = record.type(Part.Properties) === TokenType.Object;
     this.#propertiesStart = hasProperties ? record.startOf(Part.Properties) + record.shift : 0;
     this.#propertiesEnd = hasProperties ? record.endOf(Part.Properties) + record.shift : 0;
-    this.#replaced = bytes(Part.Replaced, TokenType.Object);
+    for (const [part, name] of addedMembers) {
+      const value = bytes(part, TokenType.Object);
+      if (value === undefined) continue;
+      this.#added ??= [];
+      this.#added.push(Buffer.from(this.#added.length === 0 ? "{" : ","), name, value);
+    }
   }
 
   get stream(): string {
@@ -213,14 +211,14 @@ class FrameRecord implements SinkRecord {
     return this.#frame.storedAtMs;
   }
 
-  /** Returns the properties, with `replaced` as the member `$replaced`. */
+  /** Returns the properties, with the members `$replaced` and `$schema` of the record. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
-    if (this.#replaced === undefined) return properties;
+    if (this.#added === undefined) return properties;
     const rest = properties.subarray(1);
     const isEmpty = rest.toString("latin1", 0, rest.length - 1).trim() === "";
-    return Buffer.concat([replacedMember, this.#replaced, Buffer.from(isEmpty ? "" : ","), rest]);
+    return Buffer.concat([...this.#added, Buffer.from(isEmpty ? "" : ","), rest]);
   }
 
   get text(): Buffer {
@@ -228,7 +226,6 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/** Values by type of the field. An absent text is "". An absent time is NaN. */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -265,7 +262,7 @@ function column<Name extends ColumnField>(
   return { name: name ?? field, type, isOptional, of } as EventColumn;
 }
 
-/** The columns of an event in databases and files, in order. They are a public interface. */
+/** The columns of an event in databases and files. They are a public interface. */
 export const eventColumns: readonly EventColumn[] = [
   column("project_id", ({ projectId }) => projectId),
   column("uuid", ({ uuid }) => uuid),
@@ -301,7 +298,6 @@ export function eventColumnsOf({ withPerson }: { readonly withPerson: boolean })
   return withPerson ? [...eventColumns, personColumn] : eventColumns;
 }
 
-/** Returns the events without duplicates: the first event of each key. */
 export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   const seen = new Set<string>();
   return events.filter((event) => {
@@ -312,7 +308,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** Maps each event to its next copy, which is tried if the target refuses the event. */
+/** Maps each event to its next copy. If the target refuses the event, the copy is tried. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();

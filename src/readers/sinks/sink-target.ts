@@ -1,6 +1,5 @@
-// The target of a sink. It stores events together with the positions of the streams. Positions
-// never cover more events than were written. If a target cannot commit both together, it compares
-// them when it is opened.
+// The target of a sink. It stores events together with the positions of the streams. A position is
+// stored only after all events up to it.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Incident, StreamPosition } from "../stream/resume.ts";
@@ -9,7 +8,6 @@ import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 
 export interface SinkPosition extends StreamName, StreamPosition {}
 
-/** Outcomes of a request, for targets that send a batch as several requests. */
 export const requestOutcomes = ["taken", "retried", "halved", "refused", "stopped"] as const;
 export type RequestOutcome = (typeof requestOutcomes)[number];
 
@@ -17,13 +15,13 @@ export interface SinkIncident extends Incident {
   readonly stream: string;
 }
 
-/** The target's positions before a batch. A new stream has no position. */
+/** The positions before a batch, by stream. A new stream has no position. */
 export type Before = ReadonlyMap<string, Pick<StreamPosition, "epoch" | "sequence">>;
 
 export interface SinkBatch {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** Events, in order within each stream. An event may occur twice, or be in the target already. */
+  /** The events, in order within each stream. The target may already contain some of them. */
   readonly events: readonly SinkRecord[];
   readonly rejected: readonly RejectedLine[];
   readonly incidents: readonly SinkIncident[];
@@ -32,30 +30,28 @@ export interface SinkBatch {
 export interface WriteOutcome {
   readonly written: number;
   readonly duplicates: number;
-  /** Number of events that the target refused and that were stored as rejected. */
   readonly refused: number;
 }
 
 export interface SinkTarget {
-  /** The target for display, without secrets. */
   readonly shown: string;
-  /** Maximum number of concurrent writes. Default: 1. Writes must end in order. */
+  /** Maximum number of concurrent writes. They must end in the order of the calls. Default: 1. */
   readonly batchesMax?: number;
-  /** The positions on disk, if the target commits later than `write` returns. */
+  /** The committed positions. They are undefined if every `write` commits before it returns. */
   readonly committed?: readonly SinkPosition[];
-  /** Problems other than failed writes, such as events that wait. */
   readonly faults?: readonly string[];
-  /** Problems that do not prevent writing. */
   readonly warnings?: readonly string[];
   readonly requests?: ReadonlyMap<RequestOutcome, number>;
-  /** Number of projects that wait while others continue, counted in each lane. */
+  /** Number of waiting projects. A project that waits in both lanes counts twice. */
   readonly waiting?: number;
   /**
-   * Creates missing tables or folders, and returns the positions. Must not be called during a
-   * write. Rejects with a StandbyError while another sink has the target.
+   * Creates missing tables or folders, and returns the positions. The caller must not call it
+   * during a write. Rejects with a StandbyError if another sink uses the target.
    */
   open(): Promise<readonly SinkPosition[]>;
-  /** Writes the batch or nothing. Rejects with a MovedError if the target is not at `before`. */
+  /**
+   * Writes all or nothing. Rejects with a MovedError if the target's positions are not `before`.
+   */
   write(batch: SinkBatch): Promise<WriteOutcome>;
   abortWaiting?(): void;
   close(): Promise<void>;
@@ -65,12 +61,11 @@ export class StandbyError extends Error {
   override name = "StandbyError";
 }
 
-/** Another program changed the target, or the target was restored to an older state. */
+/** Thrown if another program changed the target, or an older state of it was restored. */
 export class MovedError extends Error {
   override name = "MovedError";
 }
 
-/** Selects events by project and lane; undefined selects all. */
 export interface SinkFilter {
   readonly projects: ReadonlySet<string> | undefined;
   readonly lanes: readonly Lane[] | undefined;
@@ -82,7 +77,7 @@ export function movedFrom(stream: string, was: Pick<SinkPosition, "sequence"> | 
   );
 }
 
-/** Checks that the batch starts at the target's positions. Otherwise, throws a MovedError. */
+/** Throws a MovedError if the batch does not start at the positions of the target. */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
   positionOf: (stream: string) => Pick<SinkPosition, "epoch" | "sequence"> | undefined,

@@ -1,5 +1,5 @@
-// Builds batches from the streams and writes them to the target, with the positions. While another
-// sink has the target, this sink stands by.
+// Builds batches from the streams and writes them to the target together with the positions. While
+// another sink uses the target, this sink is a standby.
 
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
@@ -25,7 +25,6 @@ interface WriterLimits extends BatchLimits {
 
 export interface SinkWriterOptions
   extends Pick<SessionOptions, "connection" | "prefix" | "acceptExpired"> {
-  /** Target of the events. The caller closes it. */
   readonly target: SinkTarget;
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
@@ -36,24 +35,20 @@ export interface SinkWriterOptions
 
 export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
-  /** Why nothing is written; empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
-  /** Holder of the target, while this sink stands by. */
   readonly standsByFor?: string;
   readonly streams: readonly UnreadStream[];
 }
 
-/** Number of batches in memory that are not being written: one being built, two read ahead. */
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** If no write happens for this long after a failed write, the failure counts as over. */
 const idleMs = 10_000;
-/** If more consecutive events are refused, the cause is probably the table, not the events. */
+/** If more consecutive events are refused, the cause is probably the table and not the events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -72,13 +67,11 @@ export class SinkWriter {
   #waiting: AbortController | undefined;
   #builder: BatchBuilder | undefined;
   #fault: string | undefined = "it is starting";
-  /** Whether a batch has failed and no batch was written since. */
   #hasFailedToWrite = false;
   #hasTarget = false;
   #streams: EventStreams | undefined;
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions stored in the target. `open` loads them, and each written batch updates them. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -110,7 +103,7 @@ export class SinkWriter {
     void this.#session.run();
   }
 
-  /** Waits for the current batches until `until` aborts. Without `until`, waits at most 10 s. */
+  /** Waits for the current batches for at most 10 s, or until `until` aborts. */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
@@ -131,7 +124,7 @@ export class SinkWriter {
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
 
-  /** Committed positions. Messages after them must not leave their stream yet. */
+  /** The committed positions. Streams must keep the messages after these positions. */
   get #committed(): SinkPosition[] {
     const { committed } = this.#options.target;
     const written = [...this.#written.values()];
@@ -144,14 +137,16 @@ export class SinkWriter {
     );
   }
 
-  /** Writing continues, because one project's events must not stop other projects. */
+  /**
+   * Returns a warning if the target has rejected many events in a row. The sink continues to write,
+   * because one project must not stop the others.
+   */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
     return [`the target has rejected the last ${refusedInRow} events, each with its reason`];
   }
 
-  /** Logs an error. Returns the pause before the next session; undefined for the default. */
   #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
@@ -177,7 +172,6 @@ export class SinkWriter {
     return undefined;
   }
 
-  /** Logs each reason once. */
   #logHindered(reason: string): void {
     const { shown: target } = this.#options.target;
     if (this.#logged?.isWriting === false && this.#logged.reason === reason) return;
@@ -194,7 +188,10 @@ export class SinkWriter {
     log.info({ target: target.shown }, "sink writing events");
   }
 
-  /** Counts 10 s without a write as success, because the failed batch may have been written. */
+  /**
+   * Reports success if nothing is left to write. After a failed write, this is needed because the
+   * batch may have been stored anyway, and then no other write follows.
+   */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     await pauseUntilAborted(idleMs, signal);
@@ -221,13 +218,12 @@ export class SinkWriter {
   async #batch(streams: EventStreams): Promise<boolean> {
     const session = this.#session;
     const builder = this.#builder!;
-    // A failing write must be noticed even if no event arrives.
     if (!builder.hasWaiting) await Promise.race([streams.ready(), session.failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
     await session.room(this.#options.target.batchesMax ?? 1);
-    // A batch without its persons is dropped and read again at the next start.
+    // If the persons are not complete, the batch is dropped and read again at the next start.
     if (batch !== undefined && isWhole) session.write(this.#write(batch));
     return true;
   }
@@ -293,22 +289,18 @@ export interface CommitCounts {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
-  /** The reasons of all rejected lines, including refused events. */
   readonly rejected: readonly RejectReason[];
   readonly incidents: readonly IncidentKind[];
 }
 
-/** Counts the events of a sink since the process started. */
 export class SinkCounts {
   readonly #onCommit: ((commit: CommitCounts | undefined) => void) | undefined;
   events = 0;
   duplicates = 0;
   rejected = 0;
-  /** Number of consecutive refused events. An accepted or duplicate event resets it. */
   refusedInRow = 0;
   commits = 0;
 
-  /** Calls `onCommit` with every commit, and with undefined for a failed batch. */
   constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
     this.#onCommit = onCommit;
   }

@@ -1,5 +1,5 @@
-// Queries NATS for the unread part of each stream, and computes when its oldest message leaves the
-// stream. Works even if the streams are not read.
+// Computes for each stream when the oldest unread message will be removed from the stream. It works
+// even if no stream is being read.
 
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,13 +10,10 @@ import type { SinkPosition } from "./sink-target.ts";
 
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
-  /** Last sequence; undefined, like the fields below, if NATS does not respond. */
+  /** This field and the following fields are undefined if NATS does not respond. */
   readonly lastSequence: number | undefined;
-  /** Age of the oldest unwritten frame, or 0. */
   readonly lagSeconds: number | undefined;
-  /** Time until the oldest unwritten frame leaves the stream; Infinity if none will. */
   readonly expirySeconds: number | undefined;
-  /** Time for which frames stay in the stream; Infinity if there is no limit. */
   readonly retentionSeconds: number | undefined;
 }
 
@@ -25,7 +22,7 @@ interface Asked {
   readonly created: string;
   readonly lastSequence: number;
   readonly ageMsMax: number;
-  /** Bytes that the stream can store before it discards its oldest unread message. */
+  /** Number of bytes that the stream can store before it discards an unread message. */
   readonly bytesLeft: number;
   readonly bytesPerMs: number;
   readonly oldest: { readonly sequence: number; readonly storedAtMs: number } | undefined;
@@ -40,13 +37,12 @@ export class UnreadWatch {
   readonly #written: () => readonly SinkPosition[];
   readonly #asked = new Map<string, Asked>();
 
-  /** `written` returns the positions of the target. */
   constructor(connection: NatsConnection, written: () => readonly SinkPosition[]) {
     this.#connection = connection;
     this.#written = written;
   }
 
-  /** Queries until the signal aborts. Never rejects. After a failure, the state is unknown. */
+  /** Queries the streams repeatedly. Never rejects. After a failed query, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {
@@ -67,7 +63,7 @@ export class UnreadWatch {
           : undefined;
         this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
       } catch {
-        // The gauges disappear when the state is too old.
+        // The error is ignored. When the state is too old, the gauges are removed.
       }
     }
   }
@@ -98,7 +94,7 @@ function askedOf(
   const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
   const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
   const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // A stream loses messages by size only if it discards old messages for new messages.
+  // A full stream removes old messages, unless its discard policy is `new`.
   const isBounded = config.discard !== DiscardPolicy.New;
   const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
   const isSame = before?.created === created && nowMs > before.atMs;
@@ -123,7 +119,6 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // Unread messages were stored after the last written message.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
   const byAgeMs = storedAtMs + ageMsMax - nowMs;

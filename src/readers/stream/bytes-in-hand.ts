@@ -1,14 +1,12 @@
-// Limits the bytes of all frames in memory. A stream may use at most half of these
-// bytes. Each stream may have at least one frame, so that no stream waits for another stream.
+// Limits the bytes of all frames in memory. Each stream may use at most half of the bytes. A stream
+// may always hold one frame, so that it does not have to wait for another stream.
 
 export interface Share {
-  /** Returns the bytes that the stream may request now; 0 if there is no space. */
   room(): number;
-  /** Returns the number of messages of average size that fit into `bytes`; at least 1. */
   messagesIn(bytes: number): number;
   add(bytes: number): void;
   release(bytes: number): void;
-  /** Ends the share. Its unreleased frames must still be released. */
+  /** Ends the share. Frames that are not released yet must still be released. */
   leave(): void;
 }
 
@@ -17,7 +15,6 @@ interface Member extends Share {
   readonly ask: () => void;
 }
 
-/** Assumed size of a frame until frames arrive. The gateway fills frames to this size. */
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {
@@ -33,7 +30,6 @@ export class BytesInHand {
     return this.#used;
   }
 
-  /** Adds a share. Calls `ask` whenever there may be space again. */
   join(ask: () => void): Share {
     let frameBytes = frameBytesLikely;
     const member: Member = {

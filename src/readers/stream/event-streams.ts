@@ -1,5 +1,5 @@
-// Reads all streams, each from its own position. Looks for new streams every 3 s. Live events come
-// first, but a quarter of each batch is reserved for historical events.
+// Reads all streams, each from its own position. It looks for new streams every 3 s. Live events
+// have priority, but a quarter of each batch is reserved for historical events.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -11,18 +11,14 @@ import { findStreams, storedStream } from "./stored-stream.ts";
 import { type ReadingOptions, type StreamItem, StreamReader } from "./stream-reader.ts";
 
 export interface EventStreamsOptions extends ReadingOptions {
-  /** First part of the stream names. */
   readonly prefix: string;
-  /** Positions by the name of the stream. */
   readonly positions: ReadonlyMap<string, ReadPosition>;
-  /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Lanes to read. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
 }
 
 export interface ReadPosition extends StreamPosition {
-  /** Sequence from which duplicate detection needs the messages again. */
+  /** Messages from this sequence on are read again for the duplicate detection. */
   readonly rememberFrom?: number;
 }
 
@@ -51,7 +47,6 @@ export class EventStreams {
     return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
-  /** Why no stream is read; undefined if the streams have been listed. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -64,17 +59,14 @@ export class EventStreams {
     return this.readers.some(({ isReady }) => isReady);
   }
 
-  /** Whether a stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     return this.readers.some(({ isFarBehind }) => isFarBehind);
   }
 
-  /** Waits until there is an item to take or the streams are closed. */
   async ready(): Promise<void> {
     while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
   }
 
-  /** Returns the next items of each lane, up to the limits. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
     const of = (lane: Lane) => ready.filter(({ name }) => name.lane === lane);
@@ -86,7 +78,7 @@ export class EventStreams {
     return [...first.items, ...rest.items];
   }
 
-  /** Makes every reader check its stream before it continues. */
+  /** Makes each reader check its stream before it reads more messages. */
   interrupt(): void {
     for (const reader of this.#readers.values()) reader.interrupt();
   }

@@ -7,15 +7,14 @@ export interface StoredFrame {
   readonly partition: number;
   readonly epoch: number;
   readonly sequence: number;
-  /** Id of the project; undefined if the frame may have lines of several projects. */
+  /** Id of the project. It is undefined if the frame may contain lines of several projects. */
   readonly projectId: string | undefined;
   readonly messageId: string;
   readonly storedAtMs: number;
-  /** Lines of the frame, as NDJSON. */
   readonly data: Uint8Array;
 }
 
-/** Replaces NUL and lone surrogates, which some databases cannot store. */
+/** Replaces NUL and lone surrogates, because some databases cannot store them. */
 export function storedText(header: string): string {
   return header.replaceAll("\0", "\ufffd").toWellFormed();
 }
@@ -25,8 +24,8 @@ interface Headers {
 }
 
 /**
- * Returns why this version cannot read a message; undefined if it can. The reason is the end of a
- * sentence that begins with "it has".
+ * Returns the reason if this version cannot read a message, else undefined. The caller puts the
+ * words "it has" before the text.
  */
 export function unknownSchema(headers: Headers | undefined): string | undefined {
   const found = headers?.get(schemaHeader) ?? "";
@@ -34,17 +33,15 @@ export function unknownSchema(headers: Headers | undefined): string | undefined 
   return `the schema "${storedText(found.slice(0, 40))}", but this version reads only ${schemaKnown}: use a newer Penstock`;
 }
 
-// If a message has no id, its timestamp identifies it, so both formats must give the same
-// millisecond. A double cannot hold nanoseconds, and rounding could give the next millisecond.
+// The two time formats of the server must give the same millisecond, because the timestamp
+// identifies a message without an id.
 
 const nanosDigits = 6;
 
-/** Converts nanoseconds to milliseconds. `nanos` are digits, as in an acknowledgement subject. */
 export function msOfNanos(nanos: string): number {
   return Number(nanos.slice(0, -nanosDigits));
 }
 
-/** Converts a time in RFC 3339, with up to nine fractional digits, to milliseconds since 1970. */
 export function msOfTime(time: string): number {
   return Date.parse(time.replace(/(\.\d{3})\d+/, "$1"));
 }

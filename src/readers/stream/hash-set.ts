@@ -1,12 +1,11 @@
-// A set of 64-bit hashes with open addressing in one typed array. So a million hashes are one
-// object for the garbage collector. A random key of the process decides the slot of a hash, so that
-// no client can choose uuids that share a slot.
+// A set of 64-bit hashes in one typed array. So a million hashes are one object for the garbage
+// collector. The slot of a hash depends on a random key, so that clients cannot choose uuids that
+// share a slot.
 
 const slotsAtFirst = 256;
 const bytesPerSlot = 8;
 
 export class HashSet64 {
-  /** The slots, of two words each. A free slot has two zeros. */
   #words = new Int32Array(2 * slotsAtFirst);
   #mask = slotsAtFirst - 1;
   #size = 0;
@@ -23,7 +22,6 @@ export class HashSet64 {
     return this.#size * 8 > (this.#mask + 1) * 5;
   }
 
-  /** Adds a hash. Returns false if the set already contains it. */
   add(high: number, low: number): boolean {
     const word = wordOf(high, low);
     const slot = this.#slotOf(high | 0, word);
@@ -44,7 +42,6 @@ export class HashSet64 {
     if (!this.#isTaken(free)) return;
     this.#size--;
     const words = this.#words;
-    // Moves later entries into the gap, unless they would then be before their first slot.
     for (let at = (free + 1) & this.#mask; this.#isTaken(at); at = (at + 1) & this.#mask) {
       const home = slotAtFirst(words[2 * at]!, words[2 * at + 1]!) & this.#mask;
       if (((at - home) & this.#mask) < ((at - free) & this.#mask)) continue;
@@ -85,7 +82,7 @@ export class HashSet64 {
   }
 }
 
-/** Returns the low word to store. For the hash 0, it is 1, because 0 marks a free slot. */
+/** The hash 0 is stored as 1, because 0 marks a free slot. */
 function wordOf(high: number, low: number): number {
   return (high | low) === 0 ? 1 : low | 0;
 }
@@ -94,7 +91,6 @@ const [keyOfHigh, factorOfHigh, keyOfLow, factorOfLow] = crypto.getRandomValues(
   new Int32Array(4),
 ) as unknown as [number, number, number, number];
 
-/** Returns the first slot. Mixes the high word first, because sums of products can collide. */
 function slotAtFirst(high: number, low: number): number {
   let mixed = Math.imul(high ^ keyOfHigh, factorOfHigh | 1);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);

@@ -1,6 +1,6 @@
-// Reads a stream in order through an ephemeral consumer, as far as memory has space. The consumer
-// does not outlive the server process or the stream. So while the consumer exists, the stream is
-// the stream that was checked. An error ends the pull, and the caller checks the stream again.
+// Reads a stream in order through an ephemeral consumer while memory has room. The consumer is lost
+// if the server restarts or the stream is removed. After an error, the caller must check the stream
+// again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
@@ -8,7 +8,6 @@ import { nanosPerMs } from "../../platform/nats/api.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
 import { msOfNanos } from "./frame.ts";
 
-/** Part of the consumers' names, so that an operator can identify the reader. */
 export type ReaderName = "effects" | "sink";
 
 interface PullOptions {
@@ -24,7 +23,6 @@ export interface PulledMessage {
   readonly message: Msg;
   readonly sequence: number;
   readonly storedAtMs: number;
-  /** The stream's part of the memory. The owner of the message releases its bytes there. */
   readonly share: Share;
 }
 
@@ -33,7 +31,6 @@ const silenceMsMax = 2.5 * heartbeatMs;
 const requestMs = 30_000;
 const inactiveMs = 120_000;
 const messagesAheadMax = 512;
-/** Bytes that the server counts for a message in addition to its data. */
 const beyondDataBytes = 4_096;
 
 const noMessages = 404;
@@ -91,7 +88,6 @@ export class Pull {
     return new Pull(options, name);
   }
 
-  /** The stream's last sequence, as reported with the latest message. */
   get lastSequence(): number {
     return this.#lastSequence;
   }
@@ -101,7 +97,7 @@ export class Pull {
     return this.#error === undefined && this.#pending > this.#share.messagesIn(bytes.max);
   }
 
-  /** Returns at least one message. Rejects if the pull has failed or is closed. */
+  /** Returns at least one message. Rejects if the pull failed or was closed. */
   async next(): Promise<PulledMessage[]> {
     while (this.#queue.length === 0) {
       if (this.#error !== undefined) throw this.#error;
@@ -153,7 +149,6 @@ export class Pull {
       return;
     }
     const tokens = (message.reply ?? "").split(".");
-    // Newer servers add a domain and an account to the subject.
     const end = tokens.length === 9 ? 9 : 11;
     const [sequence, delivered, , pending] = tokens.slice(end - 4, end).map(Number);
     if (this.#error !== undefined || sequence === undefined || Number.isNaN(sequence)) return;
@@ -163,7 +158,7 @@ export class Pull {
     }
     if (this.#asked > 0) this.#asked--;
     this.#pending = pending ?? 0;
-    // Deleted messages do not count as pending, so the sum may be slightly too low.
+    // The sum may be slightly too low, because deleted messages do not count as pending.
     this.#lastSequence = sequence + this.#pending;
     this.#share.add(message.data.length);
     const storedAtMs = msOfNanos(tokens[end - 2] ?? "");
@@ -179,7 +174,7 @@ export class Pull {
     if (code === timedOut || code === noMessages) {
       this.#answered(left);
     } else if (code === conflict && /max_?bytes/i.test(description)) {
-      // No message was delivered, so the next message exceeds the byte limit.
+      // If no message was delivered, the next message is larger than the byte limit.
       if (left === this.#batch) this.#isSized = false;
       this.#answered(left);
     } else if (code === conflict && /batch completed/i.test(description)) {

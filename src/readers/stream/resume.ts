@@ -1,29 +1,27 @@
-// Decides where the reading of a stream continues, and reports how the stream has changed. The
-// trail lists the latest messages that were read. Only their ids identify them, because sequences
-// are reused, and a clock may be wrong. If the trail does not decide, the reader stops.
+// Decides where to continue reading a stream, and reports how the stream has changed. The trail
+// identifies messages by their ids, because sequences can repeat and clocks can be wrong. If the
+// trail is not sufficient for a decision, the reader stops.
 
 import { msOfTime } from "./frame.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
 
 export interface TrailEntry {
   readonly sequence: number;
-  /** `Nats-Msg-Id` of the frame, or "" (see `Trail`). */
   readonly messageId: string;
-  /** Time when the server stored the message, by the server's clock. */
   readonly storedAtMs: number;
 }
 
 /**
- * The latest messages that were read, oldest first. A last entry without an id is not a message. It
- * means that losses up to its sequence were reported.
+ * The latest messages that were read, oldest first. If the last entry has no id, it contains the
+ * sequence up to which losses were reported.
  */
 export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
 /**
- * Returns the trail with the message. May change the given trail. Ignores a message that is not
- * after the last entry, because it replaces an erased message that has left the stream.
+ * Returns the trail with the message added. It may change the given trail. A message that replaces
+ * an erased message is ignored if it is not after the last entry.
  */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
@@ -35,7 +33,7 @@ export function trailReportedTo(trail: Trail, sequence: number): Trail {
   return [...trail, { sequence, messageId: "", storedAtMs: trail.at(-1)?.storedAtMs ?? 0 }];
 }
 
-/** Returns the sequence up to which losses after the position were reported; 0 if none were. */
+/** Returns the sequence up to which losses after the position were reported, or 0. */
 export function reportedTo(position: { readonly sequence: number; readonly trail: Trail }): number {
   const last = position.trail.at(-1);
   return last?.messageId === "" && last.sequence > position.sequence ? last.sequence : 0;
@@ -59,7 +57,7 @@ export const incidentKinds = [
 export type IncidentKind = (typeof incidentKinds)[number];
 
 export interface StreamPosition {
-  /** Incremented when the stream was recreated or truncated, because sequences are reused then. */
+  /** Incremented when the stream was recreated or truncated, because sequences then repeat. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
@@ -77,47 +75,36 @@ export interface Incident {
 export interface Resume {
   readonly position: StreamPosition;
   readonly incidents: readonly Incident[];
-  /** Why reading stops; undefined if it continues. */
   readonly fault: string | undefined;
 }
 
-/** A comparison of the trail with the stream's messages of the same sequences. */
 interface Comparison {
-  /** Index of the newest equal message; -1 if all differ, undefined if no sequence exists. */
   readonly at: number | undefined;
-  /** Index of the newest message whose sequence the stream has, or -1. */
   readonly newest: number;
 }
 
 interface Uncertainty {
-  /** Number of messages in the stream that may have been read. */
   readonly held: number;
-  /** Number of messages that have left the stream since it began. */
   readonly gone: number;
-  /** Whether all messages of the stream are newer than the trail, if the clocks are right. */
+  /** True if all messages of the stream are newer than the trail. Assumes correct clocks. */
   readonly isNewer: boolean;
-  /** Whether the stream is older than the trail's newest message, as another stream or a copy. */
   readonly predatesTrail: boolean;
   /**
-   * Sequence of the last message that may have been read and is not newer than the trail; 0 if
-   * there is none, or if `isNewer`.
+   * Sequence of the last message that may have been read and is not newer than the trail. It is 0
+   * if there is no such message or if `isNewer` is true.
    */
   readonly olderTo: number;
 }
 
 export interface ReaderWords {
-  /** Clause that names the command with which reading continues. */
   readonly action: string;
-  /** Clause that states what the target still has of messages that the stream has lost. */
   readonly stays: string;
-  /** Clause that states what happens to messages up to `olderTo`, which may have been read. */
   readonly reread: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
-  /** Whether to continue if messages were, or may have been, removed before they were read. */
   readonly acceptExpired: boolean;
-  /** Sequence of the first erased message that has left the stream but has a replacement. */
+  /** Sequence of the first erased message that is no longer in the stream but has a replacement. */
   readonly replacementsFrom?: number;
   readonly words?: ReaderWords | undefined;
 }
@@ -125,7 +112,7 @@ interface ResumeOptions {
 const noWords: ReaderWords = { action: "", stays: "", reread: () => "" };
 
 /**
- * Returns where to continue. `position` is undefined if the stream was never read. Rejects if NATS
+ * Returns where to continue. If the stream was never read, `position` is undefined. Rejects if NATS
  * does not respond.
  */
 export async function resume(
@@ -135,7 +122,7 @@ export async function resume(
   options: ResumeOptions,
 ): Promise<Resume> {
   if (position === undefined) return begin({ ...options, epoch: 1 }, state, []);
-  // Nothing was read, so the new stream cannot be mistaken for the old stream.
+  // No message was read, so it does not matter that the stream is new.
   if (position.sequence === 0 && position.created !== state.created)
     return begin({ ...options, epoch: position.epoch }, state, []);
   const trail = messagesIn(position.trail);
@@ -157,8 +144,8 @@ function decide(position: StreamPosition, state: StreamState, facts: Facts): Res
   const at = comparison.at ?? -1;
   const isAnother = position.created !== state.created && at < 0;
   const isUncertain = at < 0 && uncertainty.held + uncertainty.gone > 0;
-  // A recreated stream is newer than the trail. An older stream may be a copy, so an operator
-  // decides.
+  // If the stream is newer than the trail, it was recreated. If it is older, it may be a copy, so
+  // an operator must decide.
   const predatesTrail = isAnother && uncertainty.predatesTrail;
   if (isAnother && !predatesTrail && (trail.length === 0 || uncertainty.isNewer || !isUncertain)) {
     const epoch = position.epoch + 1;
@@ -220,8 +207,8 @@ function begin(
 }
 
 /**
- * Stops, unless the operator accepts the uncertainty. A start at a sequence that is too high would
- * skip messages.
+ * Stops unless the operator accepts the uncertainty. If reading started at a sequence that is too
+ * high, messages would be skipped.
  */
 function uncertain(
   position: StreamPosition,
@@ -245,9 +232,8 @@ function uncertain(
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
-    // A `copy_accepted` incident informs a later start which messages are already counted. A
-    // `place_unknown` incident must not have this effect, because another stream may get the same
-    // epoch.
+    // Only an incident of the kind `copy_accepted` marks messages as already counted. After a
+    // `place_unknown` incident, another stream may get the same epoch.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
@@ -296,13 +282,12 @@ function checkExpired(
   };
 }
 
-/** Finds the trail's newest message that the stream has. In a copy, all later messages differ. */
+/** In a copy, all messages after the newest equal message are different. */
 async function compare(
   trail: Trail,
   stream: AskedStream,
   { firstSequence, lastSequence }: StreamState,
 ): Promise<Comparison> {
-  /** Finds an entry whose sequence the stream has, from index `from` down to `floor + 1`. */
   const look = async (from: number, floor: number): Promise<Look | undefined> => {
     for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
       const message = await stream.message(trail[at]!.sequence);
@@ -336,13 +321,9 @@ const noUncertainty: Uncertainty = {
   predatesTrail: false,
   olderTo: 0,
 };
-/** Maximum difference of the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
-/**
- * Determines what is uncertain. The copy diverged before the trail begins, so only messages before
- * the trail may be equal.
- */
+/** Called if no message is equal, so only messages before the trail can be equal. */
 async function uncertaintyOf(
   trail: Trail,
   stream: AskedStream,
@@ -362,7 +343,6 @@ async function uncertaintyOf(
   };
 }
 
-/** Returns the sequence of the range's last message that was stored at `ms` or earlier, or 0. */
 async function olderTo(
   ms: number,
   stream: AskedStream,

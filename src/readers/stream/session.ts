@@ -1,6 +1,6 @@
-// The main loop of effects and sinks. It opens the target, reads from the target's positions, and
-// builds one batch while the previous batches are written. After any failure, everything in memory
-// is dropped, and the next session starts from the target's positions. JetStream is the journal.
+// The main loop of the effects and the sinks. It builds a batch while the previous batches are
+// being written. After a failure, it discards everything in memory and continues from the positions
+// of the target.
 
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { TooSlowError } from "../../platform/base/store-error.ts";
@@ -8,18 +8,20 @@ import { EventStreams, type EventStreamsOptions, type ReadPosition } from "./eve
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
-  /** Loads the state of the target. Returns its positions, by the name of the stream. */
+  /** Loads the state of the target. Returns the positions by stream name. */
   open(): Promise<ReadonlyMap<string, ReadPosition>>;
   opened(streams: EventStreams): void;
-  /** Builds the next batch and passes its write to `Session.write`. Returns false to end. */
+  /** Builds the next batch and passes its write to `Session.write`. Returns false at the end. */
   batch(streams: EventStreams): Promise<boolean>;
-  /** Handles a failure. Returns the pause in ms, or undefined. Rejects if no session may follow. */
+  /**
+   * Handles a failure. Returns the pause before the next session in ms, or undefined for the
+   * default pause. Rejects if no further session may start.
+   */
   failed(error: Error): Promise<number | undefined>;
 }
 
 export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
-  /** The limit of a batch. It is adapted after each batch and each failed session. */
   readonly limit: BatchLimit;
   readonly pauseMsMax: number;
 }
@@ -31,11 +33,9 @@ const foreverMs = 2 ** 31 - 1;
 export class Session {
   readonly #options: SessionOptions;
   readonly #ended = new AbortController();
-  /** Aborts when closing begins. */
   readonly signal: AbortSignal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
-  /** Running writes and a failed write, oldest first. */
   #writes: Promise<void>[] = [];
   #commits = 0;
 
@@ -59,7 +59,10 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /** Returns why nothing is read or written; empty if there is no problem. `own` comes first. */
+  /**
+   * Returns the reasons why nothing is read or written. The array is empty if there is no problem.
+   * If `own` is given, it is the first reason.
+   */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -68,14 +71,13 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs sessions until `close`. Rejects if the target allows no further session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
     return this.#running;
   }
 
-  /** Waits for the current batches and `alongside`, until `until` aborts or for 10 s. */
+  /** Waits for the current batches and for `alongside`, at most 10 s or until `until` aborts. */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
     this.#streams?.close();
@@ -86,7 +88,7 @@ export class Session {
     over.abort();
   }
 
-  /** Tracks the write of a batch. If the write fails, the session ends. */
+  /** Adds a running write. If the write fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -100,12 +102,10 @@ export class Session {
     );
   }
 
-  /** Waits until fewer than `writesMax` writes are running. Rejects if a write has failed. */
   async room(writesMax: number): Promise<void> {
     while (this.#writes.length >= writesMax) await this.#writes[0];
   }
 
-  /** Returns a promise that rejects when a running write fails, and never resolves. */
   failed(): Promise<never> {
     return Promise.all(this.#writes).then(() => new Promise<never>(() => {}));
   }
@@ -144,7 +144,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A failed write has caused any later error, so its own error is reported.
+      // If a write has failed, its error is thrown instead, because it caused the later errors.
       await Promise.all(this.#writes);
     }
   }
@@ -165,8 +165,9 @@ const patience = 16;
 const failuresMin = 2;
 
 /**
- * Adapts the number of events of a transaction. A transaction that is too slow or fails repeatedly
- * would be retried forever, so the limit is halved. The limit is doubled after 16 successes.
+ * Adapts the maximum number of events in a transaction. If a transaction is too slow or fails, the
+ * limit is halved, because a retry with the same number would fail again. After 16 successful
+ * transactions, the limit is doubled.
  */
 export class BatchLimit {
   readonly #most: number;
@@ -181,8 +182,8 @@ export class BatchLimit {
   }
 
   /**
-   * Runs a write. If the write rejects with a TooSlowError, halves the limit, and adds this to the
-   * error. `what` names the transactions.
+   * Runs a write. If it rejects with a TooSlowError, halves the limit and mentions this in the
+   * error. `what` is the noun for the transactions in the error.
    */
   async within<Result>(
     events: number,
@@ -208,7 +209,6 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Records a failed session. The session counts only if it began a transaction. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

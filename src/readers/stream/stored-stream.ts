@@ -1,23 +1,26 @@
 import type { JetStreamManager, MsgRequest } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
-import { lanes, messageIdHeader, streamName } from "../../platform/nats/names.ts";
+import {
+  lanes,
+  messageIdHeader,
+  rejectedLane,
+  type StreamLane,
+  streamName,
+} from "../../platform/nats/names.ts";
 import { msOfTime, storedText } from "./frame.ts";
 
-export interface StreamName {
+export interface StreamName<AnyLane extends StreamLane = Lane> {
   readonly stream: string;
-  readonly lane: Lane;
+  readonly lane: AnyLane;
   readonly partition: number;
 }
 
 export interface StreamState {
-  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
-  /** Sequence of the first message. In an empty stream, the next sequence. */
+  /** Sequence of the first message. In an empty stream, the sequence of the next message. */
   readonly firstSequence: number;
-  /** Last assigned sequence, or 0. */
   readonly lastSequence: number;
-  /** The sequence at which the stream began. */
   readonly beginsAt: number;
 }
 
@@ -27,16 +30,14 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** Queries a stream. Each method rejects if NATS does not respond. */
+/** Queries a stream. All methods reject if NATS does not respond. */
 export interface AskedStream {
-  /** Returns the state; undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   message(sequence: number): Promise<StoredMessage | undefined>;
-  /** Returns the first message with this sequence or a greater sequence. */
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** Returns the id of a message. If there is no id, returns a text with the timestamp. */
+/** Returns the id in the header. If there is no id, returns a text with the timestamp. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
@@ -75,7 +76,7 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
 /** Maximum number of deleted sequences to list. Each takes about ten bytes of the response. */
 const deletedNamedMax = 1_000_000;
 
-/** Returns the deleted sequences in order; empty if there are more than 1,000,000. */
+/** Returns the deleted sequences in order, or an empty array if there are over 1,000,000. */
 export async function deletedSequences(
   manager: JetStreamManager,
   name: string,
@@ -86,19 +87,35 @@ export async function deletedSequences(
   return deleted;
 }
 
-/** Returns the streams of both lanes and all partitions, live first. */
+/** Returns the streams of events: of both lanes and all partitions, live first. */
 export async function findStreams(
   manager: JetStreamManager,
   prefix: string,
 ): Promise<StreamName[]> {
-  const found: StreamName[] = [];
-  for (const lane of lanes) {
+  return await streamsOfLanes(manager, prefix, lanes);
+}
+
+/** Returns the streams of rejected items, of all partitions. */
+export async function findRejectedStreams(
+  manager: JetStreamManager,
+  prefix: string,
+): Promise<StreamName<typeof rejectedLane>[]> {
+  return await streamsOfLanes(manager, prefix, [rejectedLane]);
+}
+
+async function streamsOfLanes<AnyLane extends StreamLane>(
+  manager: JetStreamManager,
+  prefix: string,
+  wanted: readonly AnyLane[],
+): Promise<StreamName<AnyLane>[]> {
+  const found: StreamName<AnyLane>[] = [];
+  for (const lane of wanted) {
     for await (const stream of manager.streams.names(`${prefix}.${lane}.>`)) {
       const partition = Number(/_(\d+)$/.exec(stream)?.[1] ?? Number.NaN);
       if (stream === streamName(prefix, lane, partition)) found.push({ stream, lane, partition });
     }
   }
   return found.sort(
-    (a, b) => lanes.indexOf(a.lane) - lanes.indexOf(b.lane) || a.partition - b.partition,
+    (a, b) => wanted.indexOf(a.lane) - wanted.indexOf(b.lane) || a.partition - b.partition,
   );
 }

@@ -1,5 +1,5 @@
-// Handles the erasures in a stream. Erased messages do not count as lost, and the frames that
-// replace them are found.
+// Handles the erasures in a stream. It excludes erased messages from the losses, and finds the
+// frames that replace them.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
@@ -8,13 +8,11 @@ import { type AskedStream, type StreamState, storedStream } from "./stored-strea
 
 interface ErasedMessage {
   readonly sequence: number;
-  /** The replacement; undefined if the stream has none. */
   readonly frame: RewrittenFrame | undefined;
   readonly isMissed: boolean;
 }
 
 interface StateFrom extends StreamState {
-  /** Sequence of the first erased message that has a replacement, or `firstSequence`. */
   readonly replacementsFrom: number;
 }
 
@@ -37,9 +35,9 @@ export class StreamErasures {
   }
 
   /**
-   * Returns the state; undefined if the stream does not exist. Erased messages from `due` on that
-   * have left the stream do not count as lost, because their replacements follow. Losses that
-   * `position` marks as reported do not count either.
+   * Returns the state, or undefined if the stream does not exist. Erased messages from `due` on do
+   * not count as lost, because the reader will get their replacements. Losses that `position` marks
+   * as reported are not counted again.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
@@ -56,7 +54,6 @@ export class StreamErasures {
     return { ...state, firstSequence, replacementsFrom };
   }
 
-  /** Yields the erased messages in the range, inclusive. */
   async *between({ from, to, created }: Range): AsyncGenerator<ErasedMessage> {
     if (from > to) return;
     const erased = await this.learned(from, created);

@@ -1,5 +1,6 @@
-// Reads one stream forever, in order, each message once. Before each start, checks whether the
-// stream is still the same. Starts again after a missing message, silence or a lost consumer.
+// Reads one stream in order, each message once, until it is closed. Before each start, it checks if
+// the stream was replaced. It starts again after a missing message, a missing heartbeat or a lost
+// consumer.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
@@ -30,10 +31,8 @@ import {
 } from "./stored-stream.ts";
 import { type Range, StreamErasures } from "./stream-erasures.ts";
 
-/** The options for all streams of a reader. */
 export interface ReadingOptions {
   readonly connection: NatsConnection;
-  /** Whether to continue if messages were removed from a stream before they were read. */
   readonly acceptExpired: boolean;
   readonly reader: ReaderName;
   readonly words: ReaderWords;
@@ -43,15 +42,13 @@ export interface ReadingOptions {
 interface StreamReaderOptions extends ReadingOptions {
   readonly manager: JetStreamManager;
   readonly name: StreamName;
-  /** Where reading continues; undefined if the stream was never read. */
   readonly position: StreamPosition | undefined;
-  /** Sequence from which duplicate detection needs the messages again. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly onReady: () => void;
 }
 
-/** A new position of the stream. The next items follow this position. */
+/** A new position of the stream. The following items are after this position. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -64,7 +61,6 @@ export type StreamItem = FrameItem | PositionItem;
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
-/** Number of checks that must find no stream before it counts as removed, not as recreated. */
 const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "stream replacements of erased messages are gone: their events are not read";
@@ -80,21 +76,18 @@ export class StreamReader {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   #position: StreamPosition | undefined;
-  /** Sequence from which all messages up to the position are read again. */
   #rereadFrom: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
   #inHand = 0;
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
-  #lastSequence = -1; // Below 0 means unknown.
+  #lastSequence = -1;
   #isKnown = false;
   #breaks = 0;
   #fault: string | undefined;
   #isStopped = false;
-  /** Number of consecutive checks that found no stream. */
   #misses = 0;
-  /** Resolved when a removed stream exists again. */
   #isBack: PromiseWithResolvers<void> | undefined;
 
   constructor(options: StreamReaderOptions) {
@@ -112,19 +105,20 @@ export class StreamReader {
     return this.isGone ? undefined : this.#fault;
   }
 
-  /** Last sequence of the stream; undefined until NATS reports it. */
   get lastSequence(): number | undefined {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /** Storage time of the oldest ready new message. */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isReread) return item.frame.storedAtMs;
     return undefined;
   }
 
-  /** Whether the stream was read to its end and removed. It is not queried until `learn`. */
+  /**
+   * True if all messages of the stream were read and the stream was then removed. The reader does
+   * not query it until the caller calls `learn`.
+   */
   get isGone(): boolean {
     return this.#isBack !== undefined;
   }
@@ -137,7 +131,6 @@ export class StreamReader {
     return this.#pull?.isFarBehind === true;
   }
 
-  /** Returns the next items within the limits, but at least one if any is ready. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];
     for (const item of this.#ready) {
@@ -156,7 +149,7 @@ export class StreamReader {
     this.#isBack?.resolve();
   }
 
-  /** Invalidates earlier checks. Must be called after a lost connection. */
+  /** Makes earlier checks invalid. The caller must call it after a lost connection. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -236,7 +229,6 @@ export class StreamReader {
     }
   }
 
-  /** Checks the stream. Pushes a position item unless reading continues after the last message. */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#position;
@@ -261,8 +253,8 @@ export class StreamReader {
   }
 
   /**
-   * Returns the error of a missing stream. A stream that was read to its end was removed on
-   * purpose. In other cases, an operator decides.
+   * Returns the error for a missing stream. If all its messages were read, the stream was probably
+   * removed on purpose. Otherwise, an operator must decide.
    */
   #missingError(): Error {
     const unread = this.#lastSequence - (this.#position?.sequence ?? 0);
@@ -300,7 +292,6 @@ export class StreamReader {
     this.#options.onReady();
   }
 
-  /** Handles a gap before the given message. Throws if the stream must be checked again. */
   async #checkGap(due: number, { sequence, share }: PulledMessage): Promise<void> {
     const state = await this.#erasures.stateFrom(due, this.#position);
     const next = await this.#asked.messageFrom(due);
@@ -312,7 +303,6 @@ export class StreamReader {
     this.#options.log.info(gap, "stream messages were deleted before they were read");
   }
 
-  /** Delivers the replacements of erased messages. Returns the number of erased messages. */
   async #fill({ from, to }: Omit<Range, "created">, share: Share, isReread: boolean) {
     const { created } = this.#position!;
     let [erased, missed] = [0, 0];
@@ -320,8 +310,8 @@ export class StreamReader {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // If every frame is released, only later messages of the pull use the budget, and a wait
-      // would never end.
+      // If no frame is held, waiting would never end. The rest of the budget is then used by later
+      // messages of this pull, and they are released only after this frame.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
@@ -344,7 +334,6 @@ export class StreamReader {
     throw new StoppedError(detail);
   }
 
-  /** Adds a message that was read before. Gaps before it are not reported. */
   async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#rereadFrom)
@@ -380,7 +369,7 @@ export class StreamReader {
   }
 
   #push(item: PositionItem): void {
-    // The trail is changed in place later.
+    // The trail is copied, because it is changed in place later.
     const trail = item.position.trail.slice(-trailLength);
     this.#ready.push({ ...item, position: { ...item.position, trail } });
     this.#options.onReady();
@@ -390,9 +379,8 @@ export class StreamReader {
 export interface FrameItem {
   readonly kind: "frame";
   readonly frame: StoredFrame;
-  /** Number of events, from the message's header if plausible, otherwise estimated by size. */
   readonly events: number;
-  /** Whether the frame was read before and is delivered for duplicate detection only. */
+  /** True if the frame was read before and is delivered again only for the duplicate detection. */
   readonly isReread: boolean;
   release(): void;
 }
@@ -411,8 +399,8 @@ type MessageParts = Omit<PulledMessage, "message"> & {
 const eventBytesLikely = 300;
 
 /**
- * Returns the item of a message. A message that replaces an erased message becomes an empty frame,
- * because `rewrittenItem` delivers its lines at the sequence of the erased message.
+ * Returns the item of a message. If the message replaces an erased message, the item is an empty
+ * frame, because `rewrittenItem` delivers the lines at the sequence of the erased message.
  */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { headers } = pulled.message;
@@ -451,7 +439,6 @@ function itemOf(
     data,
   };
   const said = Number(headers?.get(eventsHeader));
-  // Another publisher may set any number.
   const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
   const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
   return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };

@@ -1,11 +1,10 @@
-// Binds the scanner's core to Node: the class, its methods and the module. Contains no JSON code.
+// Exports the core of the scanner to Node: the class, its methods and the module. It contains no
+// JSON code.
 //
-// class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status,
-// scanPart(body, start, end): status, scanAtOnce(body): status, scanMore(body): undefined, finish()
-// and release(). scan and scanMore also exist as background calls, which return promises.
-//
-// Wrong arguments throw, and so does any call during a background scan. The object keeps its table
-// alive. A call throws if the table was detached or shrunk.
+// The class: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status, scanPart(body,
+// start, end): status, scanAtOnce(body): status, scanMore(body): undefined, finish() and release().
+// The background variants of scan and scanMore return promises. A method throws if an argument is
+// wrong, or if a background scan is still running.
 
 #include <node_api.h>
 
@@ -93,9 +92,9 @@ napi_value end_scan(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// Bodies are blocks of up to 20 MB. Without fixed thresholds, glibc raises its thresholds to the
-// size of a freed block. Then it allocates later blocks from the heap, and retains up to twice as
-// much at the end of the heap.
+// glibc raises its thresholds to the size of a block when the block is freed. With fixed
+// thresholds, freed blocks return to the system. Otherwise, the heap would retain up to twice the
+// memory of the bodies.
 napi_value return_large_blocks(napi_env, napi_callback_info) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 4 << 20);

@@ -1,4 +1,5 @@
-// Compares keys by their meaning. Equal keys may differ in escapes or in surrounding white space.
+// Compares keys by their text, because equal keys may have different escapes or different
+// surrounding white space.
 
 #include "array_keys.h"
 
@@ -7,11 +8,10 @@
 namespace penstock {
 namespace {
 
-// Returns whether String.prototype.trim removes the ASCII character.
 bool is_trimmed(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Writes the text of a key to `room`. Returns the start of the text, and sets `length`, both
-// without surrounding white space. Sets `length` to kNoAsciiText if the token cannot be a key.
+// Writes the text of a key to `room`, without surrounding white space. If the token cannot be a
+// key, sets `length` to kNoAsciiText.
 const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[kKeyTokenBytesMax],
                         size_t& length) {
   length = kNoAsciiText;
@@ -27,7 +27,7 @@ const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[k
 
 }  // namespace
 
-// Decodes the first key only once, because it may be long and is compared with many keys.
+// The first key is decoded only once, because it may be long and is compared with many keys.
 bool ArrayKeys::has_text_of_first(const Token& key) noexcept {
   if (!first_is_read_) {
     const uint8_t* const start = key_text(text_, first_, first_text_, first_length_);

@@ -1,5 +1,4 @@
-// Finds the API key in the items of an array, and checks that all items have the same key. Does not
-// authenticate keys.
+// Finds the API key of an array of items, and checks that all items have the same key.
 
 #pragma once
 
@@ -11,16 +10,13 @@ class ArrayKeys {
  public:
   explicit ArrayKeys(const uint8_t* text) noexcept : text_(text) {}
 
-  /** Records the key of the next item. Its type is kAbsent if the item has no key. */
   PENSTOCK_INLINE void note(const Token& key, uint32_t item) noexcept {
     if (key.type == kAbsent || other_item_ != 0) return;
     if (first_.type == kAbsent) first_ = key;
     else if (!has_bytes_of_first(key) && !has_text_of_first(key)) other_item_ = item;
   }
 
-  /** Returns the first key of any item. The type is kAbsent if no item has a key. */
   const Token& first() const noexcept { return first_; }
-  /** Returns the number of the first item with a different key; 0 if there is no such item. */
   uint32_t other_item() const noexcept { return other_item_; }
 
  private:

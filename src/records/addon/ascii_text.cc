@@ -1,5 +1,3 @@
-// Reads character by character, because valid input is short and longer input is rejected.
-
 #include "ascii_text.h"
 
 #include "json_walk.h"

@@ -1,9 +1,6 @@
-// Runs one call of the core in libuv's thread pool. `execute` is the only code that runs on a pool
-// thread, and it uses no napi value. All other code runs on the scanner's own thread.
-//
-// An environment that shuts down first waits for its queued work, then calls `complete`, and
-// finalizes its objects last. So `complete` can use all objects, but it can no longer settle the
-// promise.
+// Runs a call of the core on the thread pool of libuv. Only `execute` runs on a thread of the pool,
+// so it must not use napi values. When an environment shuts down, `complete` is still called, but
+// it can no longer settle the promise.
 
 #include "background.h"
 
@@ -17,7 +14,7 @@ struct Background {
   ScanStatus status = ScanStatus::kOk;
   napi_async_work work = nullptr;
   napi_deferred deferred = nullptr;
-  /** Prevents the garbage collection of the scanner, which holds the table. */
+  /** This reference prevents the garbage collection of the scanner, and with it of the table. */
   napi_ref scanner = nullptr;
   napi_ref body = nullptr;
 };
@@ -34,8 +31,8 @@ void execute(napi_env, void* data) {
   background->status = background->job.run();
 }
 
-// Returns whether body and table are still at the same address. Node-API cannot pin an
-// ArrayBuffer's memory.
+// JavaScript can detach or resize an ArrayBuffer during a call, because Node-API cannot prevent it.
+// So the addresses before and after the call are compared.
 bool memory_is_in_place(napi_env env, const Background& background) {
   const Job& job = background.job;
   napi_value value = nullptr;

@@ -1,5 +1,3 @@
-// Runs one call of the core in libuv's thread pool.
-
 #pragma once
 
 #include "call.h"
@@ -7,10 +5,9 @@
 namespace penstock {
 
 /**
- * Starts the call, and returns a promise. It resolves with the status of a scan, or with undefined
- * for scanMore. Until the promise settles, the scanner is busy, and the scanner, its table and the
- * body are protected from garbage collection. The promise rejects with a TypeError if the body or
- * the table were detached or resized during the call. If the work cannot be started, throws and
+ * Until the promise settles, the scanner is busy. The scanner, its table and the body are not
+ * garbage-collected during this time. The promise rejects with a TypeError if the body or the table
+ * was detached or resized during the call. If the work cannot be started, the function throws and
  * returns null.
  */
 napi_value start_in_background(napi_env env, const Call& call);

@@ -1,8 +1,5 @@
-// A growing stack of bits. Records whether each open container is an object or an array. Does not
-// limit the depth.
-//
-// Memory: up to 64 levels need no heap memory. Each further level takes an eighth of a byte. `push`
-// returns false when memory runs out.
+// A stack of bits that grows. Each bit states whether an open container is an object or an array.
+// `push` returns false if memory runs out. Up to 64 levels need no heap memory.
 
 #pragma once
 

@@ -1,6 +1,3 @@
-// Checks the arguments of a call and extracts the pointers. Throws if an argument is wrong. Does
-// not convert arguments.
-
 #include "call.h"
 
 namespace penstock {
@@ -65,10 +62,6 @@ Binding* get_idle_binding(napi_env env, napi_value scanner) {
 
 namespace {
 
-/**
- * Reads two offsets, and narrows the body to the bytes between them. Returns false if the offsets
- * are not within the body.
- */
 bool take_part(napi_env env, const napi_value* offsets, Body& body) {
   uint32_t start = 0;
   uint32_t end = 0;

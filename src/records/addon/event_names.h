@@ -1,4 +1,4 @@
-// The member names that the table recognises, and their meanings. Does not read values.
+// The names of members that the scanner recognises, and their meanings.
 
 #pragma once
 
@@ -7,30 +7,27 @@
 
 namespace penstock {
 
-/** The places where the API key may be. Lower values have precedence. */
 enum KeyPlace : uint32_t {
   kApiKey = 0,
   kToken = 1,
   kDollarToken = 2,
   kPropertiesToken = 3,
 };
-/** Number of the places of a key in an envelope, and in an event. */
 inline constexpr uint32_t kEnvelopeKeyPlaces = 2;
 inline constexpr uint32_t kEventKeyPlaces = 4;
 
-/** The meaning of `$distinct_id` in an event. Lower numbers are values of Field. */
+/** The meaning of `$distinct_id` in an event. All lower meanings are values of Field. */
 inline constexpr uint32_t kOtherDistinctId = 8;
-/** Added to the number of an ExtraPart. */
+/** From this number on, the meaning of a name is this number plus an ExtraPart. */
 inline constexpr uint32_t kFirstExtraName = 16;
-/** Added to the number of a KeyPlace. */
+/** From this number on, the meaning of a name is this number plus a KeyPlace. */
 inline constexpr uint32_t kFirstKeyName = 32;
 
-/** The meaning of `token` in the properties. Lower numbers are values of Property. */
+/** The meaning of `token` in the properties. All lower meanings are values of Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/** The meaning of `sentAt` in the envelope. Lower numbers are words of the header. */
+/** The meaning of `sentAt` in the envelope. All lower meanings are words of the header. */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
-/** Added to the number of a KeyPlace in an envelope. */
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
 
 inline constexpr uint32_t kNoName = UINT32_MAX;
@@ -90,13 +87,10 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
   }
 }
 
-/** Length of "historical_migration", the longest name that is recognised even with escapes. */
+/** The length of "historical_migration", the longest name that is recognised with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/**
- * Writes the name without its escapes to `room`, and returns it. Returns an empty key if the name
- * is too long or is not ASCII.
- */
+/** Decodes the escapes of a name. Returns an empty key if it is too long or not ASCII. */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};

@@ -1,5 +1,6 @@
-// The scanner's core. Stage 1 of simdjson indexes the text, and one walk fills the table. If either
-// rejects the text, an exact check locates the error.
+// The core of the scanner. Stage 1 of simdjson indexes the tokens of the text, and a single walk
+// over the index fills the table. If one of them rejects the text, a slower check of each byte
+// finds the position of the error.
 
 #include "event_scan.h"
 
@@ -91,8 +92,8 @@ struct EventScanner::State {
     names.begin();
   }
 
-  // Returns whether simdjson can index the text without a copy. If a text ends within a UTF-8
-  // sequence, the portable version of simdjson reads a few bytes past the end.
+  // If a text ends within a UTF-8 sequence, the portable version of simdjson reads past the end of
+  // the text.
   static bool safe_to_index(const uint8_t* text, size_t length) noexcept {
     return processor_code().required_instruction_sets() != 0 ||
            find_utf8_fault(text, length) == kNoFault;
@@ -101,7 +102,6 @@ struct EventScanner::State {
   ScanStatus walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept;
 };
 
-// Walks the text. The result kInvalidJson does not exclude other errors, such as invalid UTF-8.
 ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* header,
                                      Batch& batch) noexcept {
   if (length == 0) return ScanStatus::kEmpty;
@@ -127,7 +127,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   return ScanStatus::kOk;
 }
 
-// simdjson selects its implementation at the first query.
+// simdjson chooses its implementation when it is first queried.
 void choose_processor_code() noexcept {
   static_cast<void>(processor_code().required_instruction_sets());
 }

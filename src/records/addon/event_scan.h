@@ -1,21 +1,17 @@
-// The scanner's core: one validating pass over a JSON body that records the offsets of the parts of
-// its events. Independent of Node. addon.cc binds the core, and table.ts documents the layout. A
-// test checks that this file and table.ts agree.
+// The core of the scanner. It validates a JSON body in one pass, and records the offsets of the
+// parts of its events. table.ts documents the layout of the table.
 //
-// Lifetime: only a call reads `text` and overwrites its line breaks. The scanner stores no pointer
-// to `text`.
+// Lifetime: the scanner stores no pointer to `text`. A call overwrites the line breaks of `text`.
 //
-// Padding: none. The scanner reads no byte outside [text, text + length).
+// Padding: none. The scanner reads no byte outside of [text, text + length).
 //
-// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words: the
-// header, all rows, all extras. row_capacity is at least 1. Lengths are below 4 GiB.
+// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words.
+// row_capacity is at least 1. Lengths are below 4 GiB.
 //
-// Threads: each EventScanner is used by one thread at a time. Several scanners may run
-// concurrently. No other thread may write to the text during a call. The only state outside the
-// objects is simdjson's choice of code (see choose_processor_code).
+// Threads: only one thread at a time may use an EventScanner. Several scanners may run
+// concurrently. No other thread may write to the text during a call.
 //
-// Memory: the index of tokens takes at most 17 MiB for any text. The next call reuses the index
-// (token_index.h).
+// Memory: the index of tokens takes at most 17 MiB. The next call uses its memory again.
 
 #pragma once
 
@@ -84,7 +80,7 @@ enum RowWord : uint32_t {
   kRowWords = 21,
 };
 
-/** The fields. Their span is at kFirstFieldStart + 2 * field, their type in kFieldTypes. */
+/** The span of a field is at kFirstFieldStart + 2 * field, and its type is in kFieldTypes. */
 enum Field : uint32_t {
   kEvent = 0,
   kDistinctId = 1,
@@ -96,13 +92,12 @@ enum Field : uint32_t {
   kPropertiesDistinctId = 7,
 };
 
-/** The words of an extra, which few items have. The bit kHasExtraShift is set for an extra. */
 enum ExtraWord : uint32_t {
   kExtraTypes = 16,
   kExtraWords = 17,
 };
 
-/** The parts of an extra. The span is at 2 * part. The type is at bit 4 * part of kExtraTypes. */
+/** The span of a part is at 2 * part. Its type begins at bit 4 * part of kExtraTypes. */
 #define PENSTOCK_EXTRA_PARTS(X) \
   X(PropertiesSet)              \
   X(PropertiesSetOnce)          \
@@ -121,8 +116,8 @@ enum ExtraPart : uint32_t {
 };
 
 /**
- * The keys that are recognised inside `properties`. A type is at bit 4 * property of 64 bits.
- * kPropertyTypes has the first eight types. The row's spans or its extra have the other types.
+ * kPropertyTypes contains the first eight types, with four bits each. The other types are in the
+ * row itself or in its extra.
  */
 enum Property : uint32_t {
   kSurveyId = 0,
@@ -152,7 +147,7 @@ enum ItemFlag : uint32_t {
   kItemEscapedInnerKey = 32,
 };
 
-// The fuzz target makes these limits small, so that short texts exceed them.
+// The fuzz target sets low limits, so that short texts can exceed them.
 #if !defined(PENSTOCK_DEPTH_MAX)
 #define PENSTOCK_DEPTH_MAX 100
 #endif
@@ -163,23 +158,19 @@ enum ItemFlag : uint32_t {
 #define PENSTOCK_KEY_TOKEN_BYTES_MAX 4096
 #endif
 
-/** Maximum number of nested objects and arrays, including the item. A deeper item gets a flag. */
 inline constexpr uint32_t kDepthMax = PENSTOCK_DEPTH_MAX;
-/** Maximum number of digits of a number. An item with a longer number gets a flag. */
 inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 
-/** Maximum length of a valid key. Longer tokens are equal only if all their bytes are equal. */
+/** Longer tokens are not decoded. They are equal only if all their bytes are equal. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
-/** Maximum length of a text whose error scan_at_once locates. */
 inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
 
 inline constexpr size_t kNoScan = SIZE_MAX;
 
 /**
- * Makes simdjson choose its code for this processor. Otherwise, the first scan would do so through
- * getenv, which must not run concurrently with a setenv on another thread. Call this once, before
- * another thread scans.
+ * Call this once, before another thread scans, because simdjson calls getenv. getenv must not run
+ * at the same time as setenv.
  */
 void choose_processor_code() noexcept;
 
@@ -191,31 +182,30 @@ class EventScanner {
   EventScanner& operator=(const EventScanner&) = delete;
 
   /**
-   * Validates the whole text and fills the header, the first rows and their extras. With kOk, line
-   * breaks between tokens have become spaces. Otherwise the text is unchanged, and the header is
-   * zero except for kErrorOffset. If the text can be repaired, kMalformed, kNonFinite and
-   * kRepairedBytes are set too.
+   * Scans a text and fills the table. If the result is kOk, line breaks between tokens have been
+   * replaced by spaces. Otherwise, the text is unchanged, and the header contains only
+   * kErrorOffset. If the text can be repaired, the header also contains kMalformed, kNonFinite and
+   * kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 
   /**
-   * Scans like `scan`, but does not locate the error in an invalid text of more than
-   * kExplainedAtOnceBytes. Locating would take up to ten times as long as detecting. For such a
-   * text, returns kUnexplained and fills the header with zeros.
+   * Scans a text, but returns kUnexplained if it is invalid and longer than kExplainedAtOnceBytes.
+   * Finding the position of an error takes up to ten times as long as detecting it.
    */
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,
                           size_t row_capacity) noexcept;
 
-  /** Fills the next rows of the last scanned, unchanged text. kRowCount is 0 at its end. */
+  /**
+   * Reads the next rows of the text that was scanned last. The text must not have changed. If there
+   * are no more rows, sets kRowCount to 0.
+   */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
-  /** Ends the scan before all rows were requested. */
   void finish() noexcept;
 
-  /** Calls finish, and frees all memory that the next scan would reuse. */
   void release() noexcept;
 
-  /** Returns the length of the last scanned text; kNoScan before the first scan. */
   size_t last_length() const noexcept { return last_length_; }
 
  private:

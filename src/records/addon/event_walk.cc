@@ -1,5 +1,3 @@
-// Detects whether a body is an envelope, an array or one event, and reads the items in order.
-
 #include "event_walk.h"
 
 #include "array_keys.h"
@@ -12,7 +10,6 @@ RowPlace place_of(const Batch& batch, uint32_t index) {
   return {batch.rows + size_t{kRowWords} * index, batch.extras + size_t{kExtraWords} * index};
 }
 
-// Walks an item. `keys` is null if the items' keys are irrelevant.
 Cursor walk_item(Walk& walk, Cursor cursor, RowPlace place, ArrayKeys* keys, uint32_t number) {
   walk.flags = 0;
   ItemReader item(walk, place, keys != nullptr);
@@ -127,7 +124,7 @@ void walk_rest_of_items(Walk& walk, Batch& batch) noexcept {
     if (cursor != nullptr) cursor = walk.held(cursor);
     if (cursor != nullptr)
       cursor = walk_item(walk, cursor, place_of(batch, batch.row_count), nullptr, 0);
-    // A null cursor means that the text has changed since it was scanned.
+    // The text was changed after its scan.
     if (cursor == nullptr) break;
     batch.row_count++;
     batch.resume = walk.at(cursor) == ',' ? cursor[1] : 0;

@@ -1,6 +1,5 @@
-// Checks that the walk never reads past the last entry of the index. The walk has no bounds checks
-// (json_walk.h explains why). In a build with AddressSanitizer, such a read is an error. In other
-// builds, this does nothing.
+// Detects if a walk reads past the last entry of the index. This is necessary because the walk has
+// no bounds checks. It works only with AddressSanitizer.
 
 #pragma once
 
@@ -19,7 +18,6 @@
 
 namespace penstock {
 
-/** Forbids access to a few hundred entries from `end` on, between `close` and `open`. */
 class IndexFence {
  public:
 #if defined(__SANITIZE_ADDRESS__)

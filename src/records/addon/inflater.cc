@@ -1,5 +1,3 @@
-// Inflates a whole body in one call of zlib, which gets the complete input and all output space.
-
 #include "inflater.h"
 
 #include <limits>
@@ -18,14 +16,14 @@ ptrdiff_t Inflater::inflate(const uint8_t* body, size_t length, uint8_t* output,
       ready_ ? inflateReset2(&stream_, window_bits) : inflateInit2(&stream_, window_bits);
   if (reset != Z_OK) return -1;
   ready_ = true;
-  // zlib only reads through this pointer, but the declared type is not const.
+  // zlib only reads through this pointer, although its type is not const.
   stream_.next_in = const_cast<uint8_t*>(body);
   stream_.avail_in = static_cast<uInt>(length);
   stream_.next_out = output;
   stream_.avail_out = static_cast<uInt>(capacity);
   const bool ended = ::inflate(&stream_, Z_FINISH) == Z_STREAM_END && stream_.avail_in == 0;
   const auto written = static_cast<ptrdiff_t>(capacity - stream_.avail_out);
-  // Clears the pointers, because the caller may free the memory before the next call.
+  // The pointers are cleared, because the caller may free the memory before the next call.
   stream_.next_in = nullptr;
   stream_.next_out = nullptr;
   stream_.avail_in = 0;

@@ -1,5 +1,5 @@
-// Inflates bodies with one decoder, and reuses its window and tables. Uses the zlib that Node
-// exports to addons and that node:zlib uses. Otherwise independent of Node.
+// Decompresses bodies. It reuses zlib's window and tables for all bodies. The zlib is the one that
+// Node exports to addons.
 
 #pragma once
 
@@ -18,10 +18,9 @@ class Inflater {
   ~Inflater();
 
   /**
-   * Inflates body[0, length) to output[0, capacity), and returns the number of bytes written.
-   * `window_bits` selects gzip, zlib or raw deflate, as for inflateInit2. Returns -1 if the body is
-   * invalid or incomplete, has trailing bytes, does not fit, or if memory runs out. With -1, the
-   * output is meaningless.
+   * Decompresses a body. Returns the number of bytes written to `output`. Returns -1 if the body is
+   * invalid, has trailing bytes or does not fit, or if memory runs out. `window_bits` has the same
+   * meaning as for inflateInit2.
    */
   ptrdiff_t inflate(const uint8_t* body, size_t length, uint8_t* output, size_t capacity,
                     int window_bits) noexcept;

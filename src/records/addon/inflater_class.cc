@@ -1,5 +1,5 @@
-// class Inflater: new Inflater(), inflate(body: Uint8Array, output: Uint8Array, windowBits):
-// number. See QuickInflater in src/gateway/body/inflate.ts. The output must not overlap the body.
+// The class Inflater: new Inflater(), inflate(body: Uint8Array, output: Uint8Array, windowBits):
+// number. The memory of the output must not overlap the body.
 
 #include "inflater_class.h"
 

@@ -1,11 +1,10 @@
-// Writes the parts of an item into the table. If a member is repeated, only the last value counts.
+// Writes the parts of an item to the table. If a member is repeated, its last value counts.
 
 #include "item_reader.h"
 
 namespace penstock {
 namespace {
 
-// Returns the types of the extra's properties, at the bit positions of the extra.
 uint32_t extra_types_of(uint64_t property_types) {
   const auto type = [&](uint32_t property, uint32_t part) {
     return static_cast<uint32_t>(type_in(property_types, property)) << 4 * part;
@@ -48,8 +47,7 @@ Cursor ItemReader::other_value(uint32_t name, Cursor value) {
 }
 
 Cursor ItemReader::properties_value(Cursor cursor) {
-  // A local copy stays in registers. The compiler must assume that written memory may overlap this
-  // object.
+  // A local copy can stay in registers. For the compiler, a write to memory could change `walk_`.
   Walk& walk = walk_;
   uint64_t types = 0;
   uint32_t flags = 0;
@@ -91,9 +89,8 @@ void ItemReader::keep_property(uint32_t property, const Token& token) {
   }
 }
 
-// Reads a member with an escaped name. The item will be normalised and its row read again. The key
-// and the uuid are needed before that, because the answer to a request of the newer protocol lists
-// uuids.
+// An item with an escaped name is normalised and read again later. Only the key and the uuid are
+// needed before that, because v1 answers list uuids.
 Cursor ItemReader::escaped_member(const Key& key, Cursor value) {
   uint8_t room[kEscapedNameBytesMax];
   const uint32_t name = item_name_of(unescaped(key, room));

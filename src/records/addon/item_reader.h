@@ -1,5 +1,3 @@
-// Fills the row of one item, member by member. Also reads the root of a single event.
-
 #pragma once
 
 #include "event_names.h"
@@ -21,7 +19,6 @@ PENSTOCK_INLINE void set_type(uint32_t& types, uint32_t place, TokenType type) {
 
 PENSTOCK_INLINE bool is_nothing(TokenType type) { return type == kAbsent || type == kNull; }
 
-/** The memory for one item. */
 struct RowPlace {
   uint32_t* row;
   uint32_t* extra;
@@ -29,13 +26,12 @@ struct RowPlace {
 
 class ItemReader {
  public:
-  /** `reads_key`: whether the item may have the API key. */
   ItemReader(Walk& walk, RowPlace place, bool reads_key)
       : walk_(walk), row_(place.row), extra_(place.extra), reads_key_(reads_key) {
     std::memset(row_, 0, kRowWords * sizeof *row_);
   }
 
-  /** Reads a member. `walk` is a parameter so that the compiler does not reload it each time. */
+  /** `walk` is a parameter, so that the compiler does not load it again for each member. */
   PENSTOCK_INLINE Cursor member(Walk& walk, const Key& key, Cursor value) {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       note_escaped_key();
@@ -48,9 +44,11 @@ class ItemReader {
 
   void note_escaped_key() { flags_ |= kItemEscapedKey; }
 
-  /** Stores the value of a member that may be the key. Of a repeated member, the last counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** Returns the first non-empty key among the first `places` of KeyPlace, or a kAbsent token. */
+  /**
+   * Returns the first key that is not empty among the first `places` values of KeyPlace. If there
+   * is none, returns kAbsent.
+   */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {
@@ -116,7 +114,7 @@ class ItemReader {
   TokenType other_distinct_id_type_ = kAbsent;
   uint32_t properties_flags_ = 0;
   uint64_t property_types_ = 0;
-  // A span is valid only if its type is not kAbsent.
+  // The span of a token is valid only if its type is not kAbsent.
   Token other_distinct_id_;
   Token property_distinct_ids_[2];
   Token keys_[kEventKeyPlaces];

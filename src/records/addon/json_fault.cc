@@ -1,5 +1,5 @@
-// Finds the first error in a text, byte by byte, without table or index, so that the code stays
-// easy to verify.
+// Finds the first error in a text, byte by byte. The code must stay so simple that a reader can
+// verify it.
 
 #include "json_fault.h"
 
@@ -16,7 +16,8 @@ bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 bool is_hex(uint8_t c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_continuation(uint8_t c) { return (c & 0xC0) == 0x80; }
 
-// Returns the length of the well-formed sequence at `text` (Unicode 15, table 3-7), or 0.
+// Returns the length of the valid UTF-8 sequence at `text` (Unicode 15, table 3-7), or 0 if it is
+// invalid.
 size_t utf8_sequence_length(const uint8_t* text, size_t left) {
   const uint8_t lead = text[0];
   if (lead < 0x80) return 1;
@@ -42,7 +43,7 @@ struct Reader {
   Words words;
 
   bool ended() const { return at >= length; }
-  // The end of the text reads as 0, because no JSON token contains a NUL.
+  // A NUL marks the end of the text, because no JSON token contains a NUL.
   uint8_t peek() const { return ended() ? uint8_t{0} : text[at]; }
   void skip_space() {
     while (!ended() && is_space(text[at])) at++;
@@ -142,7 +143,7 @@ size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept
   Reader in{text, length, 0, words};
   BitStack is_object;
   for (;;) {
-    // Expects a value.
+    // A value must begin here.
     in.skip_space();
     const uint8_t c = in.peek();
     if (c == '{' || c == '[') {
@@ -156,7 +157,7 @@ size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept
     } else if (!in.scalar()) {
       return in.at;
     }
-    // After a value.
+    // A value has just ended.
     for (;;) {
       in.skip_space();
       if (is_object.empty()) return in.ended() ? kNoFault : in.at;

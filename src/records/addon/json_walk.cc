@@ -1,5 +1,3 @@
-// The parts of the walk that need no inlining: skipped values and escapes.
-
 #include "json_walk.h"
 
 #include <algorithm>
@@ -7,8 +5,7 @@
 namespace penstock {
 namespace {
 
-// Number of bytes that are searched for backslashes and line breaks at a time. The window is still
-// in the CPU's cache when the walk reads it. The fuzz target makes the window smaller.
+// The size is chosen so that the walk reads these bytes while they are still in the CPU's cache.
 #if !defined(PENSTOCK_WINDOW_BYTES)
 #define PENSTOCK_WINDOW_BYTES (32 << 10)
 #endif

@@ -1,23 +1,19 @@
-// The validating walk over the index of simdjson's stage 1. Checks the JSON grammar, independent of
-// events.
+// Validates a text by a walk over the index of simdjson's stage 1.
 //
 // Stage 1 has checked that the text is UTF-8, and that its strings are closed and have no raw
-// control characters. Its index has the offset of each of `[]{}:,`, of each opening quote, and of
-// the first byte of each other token. Between two entries, there is only the rest of one token,
-// followed by white space. The walk checks the order of tokens, numbers, literals and escapes.
+// control characters. Its index contains the offset of the first byte of each token. The walk
+// checks the order of the tokens, and the syntax of numbers, literals and escapes.
 //
-// Requires: the text begins with { or [, and its last token is the matching closing bracket. After
-// the last token, the index repeats the offset of the first token. A walk past the end therefore
-// finds an opening bracket at a position where only a comma or a closing bracket is valid. No other
-// bounds check is needed.
+// The walk has no bounds checks, because it always stops at the end of the text. The text begins
+// with { or [ and ends with the matching bracket. After the last offset, the index repeats the
+// first one, and an opening bracket is not valid there.
 //
-// The index may hold only a part of the text's tokens at a time. Code must call `held` before it
-// moves to another member, value or container. `held` then loads the entry at the cursor and all
-// entries that are read before the next call of `held`.
+// The index may contain only a part of the tokens. So `held` must be called before each move to
+// another member, value or container.
 //
-// A cursor points into the index. A function that takes the cursor of a value returns the cursor
-// after the value, or null if the value is invalid. The passed cursor is then invalid. The entry
-// before the returned cursor is still in the index.
+// A cursor points to an entry of the index. A function that takes the cursor of a value returns the
+// cursor after the value. If the value is invalid, it returns null. After the call, the passed
+// cursor must not be used.
 
 #pragma once
 
@@ -46,7 +42,10 @@ struct Key {
 
 constexpr uint32_t kNotHex = 0x10000;
 
-/** Returns the value of four hex digits, or kNotHex. Never reads past a closing quote. */
+/**
+ * Returns the value of four hexadecimal digits, or kNotHex if there is any other character. Never
+ * reads past a closing quote.
+ */
 uint32_t four_hex_digits(const uint8_t* p) noexcept;
 
 class Walk {
@@ -65,14 +64,11 @@ class Walk {
     names_.begin();
   }
 
-  /**
-   * ItemFlag bits of the values that the walk has passed: U+0000 and lone surrogates in escapes,
-   * long numbers, depth, repeated names. The caller clears the bits.
-   */
+  /** The ItemFlag bits of the values that the walk has passed. The caller clears them. */
   uint32_t flags = 0;
-  /** Number of the item's containers around the next value. The caller sets this number. */
+  /** The number of the item's containers that are open at the next value. The caller sets it. */
   uint32_t depth = 0;
-  /** Returns the offset from which line breaks are replaced. Final after look_to_end. */
+  /** Returns the offset from which line breaks are replaced. It is final after look_to_end. */
   uint32_t line_breaks_from() const noexcept { return line_break_; }
   bool out_of_memory() const noexcept { return out_of_memory_ || index_.out_of_memory(); }
 
@@ -83,25 +79,18 @@ class Walk {
   const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
-  /**
-   * Returns the cursor's position in the index after ensuring that the index has the next entries.
-   * Returns null if the text is invalid at this position.
-   */
+  /** Loads more entries if necessary. Returns null if the text is invalid at these entries. */
   PENSTOCK_INLINE Cursor held(Cursor cursor) noexcept {
     return PENSTOCK_UNLIKELY(cursor >= mark_) ? next_part(cursor) : cursor;
   }
 
-  /** Returns the cursor of the token at this offset. Returns null if the text has changed. */
   Cursor seek(uint32_t offset) noexcept {
     const Cursor cursor = index_.seek(text_, offset);
     mark_ = index_.mark();
     return cursor;
   }
 
-  /**
-   * Calls `member(key, cursor of the value)` for each member of the object. `member` returns the
-   * cursor after the value.
-   */
+  /** Calls `member` for each member. `member` must return the cursor after the value. */
   template <typename Member>
   PENSTOCK_INLINE Cursor members(Cursor cursor, Member member) noexcept {
     ++cursor;
@@ -138,7 +127,7 @@ class Walk {
     }
   }
 
-  /** Returns the type of the value from its first byte only. Every string counts as plain. */
+  /** Returns the type of a value from its first byte. So every string counts as plain. */
   PENSTOCK_INLINE TokenType type_at(Cursor cursor) const noexcept {
     switch (at(cursor)) {
       case '"': return kPlainString;
@@ -175,7 +164,7 @@ class Walk {
 
   Cursor skip_container(Cursor cursor) noexcept;
 
-  /** Begins the check for repeated names. Call this before the members of an object. */
+  /** Starts the check for repeated names. Call this before the members of an object. */
   PENSTOCK_INLINE void open_names() noexcept { names_.open(); }
   PENSTOCK_INLINE void close_names() noexcept { names_.close(); }
   PENSTOCK_INLINE void note_name(const uint8_t* name, uint32_t length) noexcept {
@@ -210,8 +199,7 @@ class Walk {
     return ends_at(end, cursor) ? end : 0;
   }
 
-  // Returns the end of a number or literal, or 0 for other values. An opening bracket precedes
-  // every number, so 0 is never a valid end.
+  // Returns the end of a number or literal. For all other values, returns 0.
   PENSTOCK_INLINE uint32_t scalar_end(Cursor cursor) noexcept {
     switch (at(cursor)) {
       case 't': return literal_end(cursor, "true", 4);
@@ -221,7 +209,8 @@ class Walk {
     }
   }
 
-  // Returns the end of a number, or 0. The loops end at the next entry, which is not a digit.
+  // Returns the end of a number, or 0 if it is invalid. The loops always end, because the next
+  // entry of the index is not a digit.
   PENSTOCK_INLINE uint32_t number_end(Cursor cursor) noexcept {
     const uint8_t* p = text_ + *cursor;
     if (*p == '-') p++;
@@ -262,7 +251,6 @@ class Walk {
   Cursor mark_;
   const uint8_t* const text_;
   const uint32_t length_;
-  // The offset of the next unread backslash, or window_end_ if there is none.
   uint32_t clear_;
   uint32_t window_end_;
   uint32_t line_break_;

@@ -1,5 +1,5 @@
-// Exports the core's numbers under the names of table.ts. Must include every number that both sides
-// use.
+// Exports the numbers of the core under the names of table.ts. It must include every number that
+// both C++ and JavaScript use.
 
 #include "layout.h"
 

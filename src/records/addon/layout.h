@@ -1,5 +1,5 @@
-// Exports the numbers that the core shares with JavaScript. JavaScript compares them with its own
-// numbers when it loads the addon.
+// Exports the numbers that the core and JavaScript must share. When JavaScript loads the addon, it
+// compares them with its own numbers.
 
 #pragma once
 
@@ -7,7 +7,6 @@
 
 namespace penstock {
 
-/** Sets `exports.layout` to the numbers, by `Group.Name`. Returns false if this fails. */
 bool set_layout(napi_env env, napi_value exports);
 
 }  // namespace penstock

@@ -1,10 +1,10 @@
 // joinLines(text: Uint8Array, start, end, ends: Uint32Array): number. Returns the number of lines.
-// The number may exceed the length of `ends`; then only the ends that fit are written.
+// It may be greater than the length of `ends`.
 //
 // readLines(text: Uint8Array, table: Uint32Array, ends: Uint32Array, place: Uint32Array, lines:
-// Uint32Array): number. Returns the number of lines that were read. `place` has the number of
-// lines, the index and the offset of the first row's line, and the two words of the key for the
-// hashes of events. `lines` has space for all rows.
+// Uint32Array): number. Returns the number of lines that were read. `place` contains the number of
+// lines, the index and the offset of the first row's line, and the two words of the hash key.
+// `lines` must have space for all rows.
 
 #include "lines.h"
 

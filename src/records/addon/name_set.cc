@@ -1,4 +1,4 @@
-// A hash table with open addressing. The table has at least twice as many slots as names.
+// A hash table with open addressing. It has at least twice as many slots as names.
 
 #include "name_set.h"
 
@@ -16,8 +16,8 @@ struct HashKey {
   uint64_t high;
 };
 
-// Returns a key for systems without a source of random bytes. The key is harder to guess than a
-// constant.
+// Some systems have no source of random bytes. For them, this key is at least harder to guess than
+// a constant.
 HashKey guess_key() noexcept {
   static const char place = 0;
   const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
@@ -34,7 +34,6 @@ HashKey draw_key() noexcept {
   return key;
 }
 
-// Returns the secret key. The first call draws the key.
 const HashKey& hash_key() noexcept {
   static const HashKey key = draw_key();
   return key;
@@ -105,7 +104,6 @@ bool NameSet::add(size_t number) noexcept {
     for (size_t i = 0; i < seen_.size(); i++) {
       if (is_same(names_[seen_.data()[i]], name)) return false;
     }
-    // A few names need no hash table.
     return seen_.push(static_cast<uint32_t>(number));
   }
   uint32_t* const table = seen_.data();

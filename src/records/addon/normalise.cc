@@ -1,6 +1,5 @@
-// The first pass copies the text and records where the members of each object begin. When an object
-// closes, and a member's name is repeated later in the object, the pass marks that member as dead.
-// If there are dead members, a second pass removes them.
+// The first pass copies the text. If the name of a member is repeated later in the same object,
+// this pass marks the earlier member for removal. The second pass removes all marked members.
 
 #include "normalise.h"
 
@@ -14,8 +13,9 @@
 namespace penstock {
 namespace {
 
-// A dead member begins with kDead and the four bytes of its length. The shortest member, `"":1,`,
-// has exactly this size. No other output byte has the value kDead.
+// A member that is marked for removal begins with the byte kDead and four bytes for its length.
+// This always fits, because the shortest member, `"":1,`, has exactly this size. No other byte of
+// the output has the value kDead.
 constexpr uint8_t kDead = 1;
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -27,8 +27,7 @@ bool is_scalar_byte(uint8_t c) {
 
 bool is_surrogate(uint32_t code) { return code >= 0xD800 && code <= 0xDFFF; }
 
-// The state of the pass. Functions pass it by value, so that it stays in registers. The compiler
-// must assume that a written byte may be in any object. `in` is null if the text is not JSON.
+// This is passed by value, so that it stays in registers. If the text is not JSON, `in` is null.
 struct At {
   const uint8_t* in;
   uint8_t* out;
@@ -73,7 +72,6 @@ At put_character(At at, uint32_t code) {
   return at;
 }
 
-// Copies the escape at a backslash. The copy is never longer.
 At copy_escape(At at, const uint8_t* end) {
   const auto left = static_cast<size_t>(end - at.in);
   if (left < 2) return kNoJson;
@@ -100,7 +98,6 @@ At copy_escape(At at, const uint8_t* end) {
   return put_character(at, code == 0 || is_surrogate(code) ? 0xFFFD : code);
 }
 
-// Returns whether one of the eight bytes is a quote, a backslash or a control character.
 PENSTOCK_INLINE bool ends_run(uint64_t eight) {
   const uint64_t ones = ~uint64_t{0} / 255;
   const uint64_t quotes = eight ^ ones * '"';
@@ -110,7 +107,6 @@ PENSTOCK_INLINE bool ends_run(uint64_t eight) {
   return (found & ones * 0x80) != 0;
 }
 
-// Copies the string that begins at `at`.
 At copy_string(At at, const uint8_t* end) {
   *at.out++ = *at.in++;
   for (;;) {
@@ -145,7 +141,6 @@ PENSTOCK_INLINE At skip_space(At at, const uint8_t* end) {
   return at;
 }
 
-// Copies the next byte if it equals `c`. Returns whether it does.
 PENSTOCK_INLINE bool take(At& at, const uint8_t* end, uint8_t c) {
   at = skip_space(at, end);
   if (at.in == end || *at.in != c) return false;
@@ -169,7 +164,6 @@ class Normaliser {
  private:
   struct Level {
     bool is_object;
-    /** The index in members_ of the object's first member. */
     size_t members;
   };
 
@@ -191,7 +185,7 @@ class Normaliser {
 
 At Normaliser::value(At at, const uint8_t* end) noexcept {
   for (;;) {
-    // Expects a value.
+    // A value must begin here.
     at = skip_space(at, end);
     if (at.in == end) return kNoJson;
     const uint8_t c = *at.in;
@@ -210,7 +204,7 @@ At Normaliser::value(At at, const uint8_t* end) noexcept {
       at = c == '"' ? copy_string(at, end) : copy_scalar(at, end);
       if (at.in == nullptr) return at;
     }
-    // After a value.
+    // A value has just ended.
     for (;;) {
       if (depth_ == 0) return at;
       const bool is_object = levels_[depth_ - 1].is_object;
@@ -245,8 +239,6 @@ bool Normaliser::close() noexcept {
   return done;
 }
 
-// Visits the members from the last to the first. Marks a member as dead if a later member has its
-// name.
 bool Normaliser::drop_doubles(size_t first) noexcept {
   const Name* const names = members_.data() + first;
   const size_t count = members_.size() - first;
@@ -260,7 +252,8 @@ bool Normaliser::drop_doubles(size_t first) noexcept {
   return true;
 }
 
-// Marks a member as dead. The member ends where the next member begins, so it is never the last.
+// A marked member is never the last one of its object, because its name is repeated later. It ends
+// where the next member begins.
 void Normaliser::kill(const Name* names, size_t member) noexcept {
   const uint32_t length = names[member + 1].start - names[member].start;
   uint8_t* const dead = target_ + names[member].start;
@@ -280,8 +273,6 @@ uint8_t* Normaliser::bury(uint8_t* end) noexcept {
     to += live;
     if (dead == nullptr) return to;
     from = dead;
-    // Dead members are often adjacent, so this loop skips all adjacent dead members before the next
-    // move.
     while (from != end && *from == kDead) {
       uint32_t length;
       std::memcpy(&length, from + 1, sizeof length);

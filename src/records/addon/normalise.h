@@ -1,14 +1,13 @@
-// Writes a JSON value in plain form: one spelling of each string, one member per name, no white
-// space. The scanner and the rules only handle the plain form. Independent of events.
+// Writes a JSON value in its plain form. The scanner and the rules for events handle only the plain
+// form.
 //
-// In plain form, strings have no escapes except \" \\ \b \f \n \r \t, and \u00xx for other control
-// characters. U+FFFD replaces U+0000 and escaped lone surrogates. If members have equal names, only
-// the last member stays, at its own position. Numbers keep their text. Apart from the replaced
-// characters, JSON.parse reads the same value from the plain form as from the original text.
-// Normalising a plain form does not change it.
+// In the plain form, strings have no escapes except \" \\ \b \f
+// \r \t, and \u00xx for other control characters. U+FFFD replaces U+0000 and escaped lone
+// surrogates. If members of an object have equal names, only the last one stays, at its position.
+// Numbers do not change. There is no white space.
 //
-// Reads only [text, text + length), even if the text is invalid. Writes at most `length` bytes.
-// Time and memory are proportional to the length. Uses no recursion. Safe on any thread.
+// The function reads only [text, text + length), and writes at most `length` bytes. Its time and
+// memory are proportional to the length. It may be called on any thread.
 
 #pragma once
 
@@ -21,9 +20,9 @@ inline constexpr size_t kNotNormal = SIZE_MAX;
 inline constexpr size_t kNormaliseOutOfMemory = SIZE_MAX - 1;
 
 /**
- * Writes the plain form of a text to `target`, and returns the number of bytes. Returns kNotNormal
- * if the text is not one JSON value, or is nested deeper than kDepthMax. The text must have passed
- * a scan, because some invalid texts are not detected and give meaningless output.
+ * Returns the number of bytes written. Returns kNotNormal if the text is not exactly one JSON
+ * value, or is nested deeper than kDepthMax. The text must have passed a scan, because the output
+ * is meaningless for some invalid texts.
  */
 size_t normalise(const uint8_t* text, size_t length, uint8_t* target) noexcept;
 

@@ -1,5 +1,5 @@
-// A list of plain values that grows and shrinks at its end. A short list needs no heap memory.
-// `push` returns false if memory runs out.
+// A list of plain values. A short list needs no heap memory. `push` returns false if memory runs
+// out.
 
 #pragma once
 
@@ -32,7 +32,6 @@ class Scratch {
     return true;
   }
 
-  /** Makes space for `capacity` values. Existing values stay. Returns false if memory runs out. */
   bool reserve(size_t capacity) noexcept {
     if (capacity <= capacity_) return true;
     void* const grown = std::realloc(data_ == in_place_ ? nullptr : data_, capacity * sizeof(T));

@@ -1,9 +1,6 @@
-// Finds repeated names in the objects that are open. The walk queries it for each name. It probes a
-// fixed number of slots. So it may report a new name as repeated if very many names are open, or if
-// the names were chosen to share slots. The caller then takes a slower exact path.
-//
-// A slot becomes free when its object is closed, so slots are not cleared. Most texts need only the
-// first table of 2 KiB. This table stays in the CPU's cache between texts.
+// Finds repeated names in the objects that are open. It searches only a fixed number of slots. So a
+// client can choose names for which it reports a new name as repeated. In that case, the caller
+// uses a slower check that is always exact.
 
 #pragma once
 
@@ -25,7 +22,6 @@ class SeenNames {
     for (uint32_t& object : objects_) object = kNone;
   }
 
-  /** Resets the state for the next text, and frees the larger table. */
   void begin() noexcept {
     while (depth_ != 0) close();
     larger_.reset();
@@ -48,11 +44,10 @@ class SeenNames {
     depth_--;
   }
 
-  /** Adds the name to the innermost object. Returns whether the object already has the name. */
+  /** Adds a name to the innermost open object. Returns true if the name is a repetition. */
   PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
-    // The first slot of most names is free.
     Slot& slot = slots_[first_place(text + start, length, object)];
     if (PENSTOCK_UNLIKELY(slot.object == object || !is_free(slot)))
       return is_in_row(text, start, length, object);
@@ -62,7 +57,7 @@ class SeenNames {
 
  private:
   struct Slot {
-    /** The object's identity: its number in the text and its depth. 0 for a free slot. */
+    /** The number of the object in the text, and its depth. It is 0 if the slot is free. */
     uint32_t object;
     uint32_t start;
   };
@@ -74,12 +69,14 @@ class SeenNames {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kFirstBits = 8;
   static constexpr int kGrowthBits = 5;
-  /** log2 of the maximum number of slots: 1 MiB for tens of thousands of names. */
+  /**
+   * The base-2 logarithm of the maximum number of slots. They take 1 MiB, enough for tens of
+   * thousands of names.
+   */
   static constexpr int kBitsMax = 17;
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
-  // Returns the first slot to probe for the name. Each multiplication hashes 8 bytes.
   PENSTOCK_INLINE uint64_t first_place(const uint8_t* name, uint32_t length,
                                        uint32_t object) const noexcept {
     uint64_t hash = uint64_t{object} << 32 | length;
@@ -113,7 +110,7 @@ class SeenNames {
     return word;
   }
 
-  // Returns the slot of the name, or the first free slot if the object does not have the name.
+  // Returns the slot of a name, or the first free slot if the object does not contain it.
   Slot* place_of(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
     const uint64_t place = first_place(text + start, length, object);
     for (uint64_t probe = 0; probe < kProbes; probe++) {
@@ -131,8 +128,7 @@ class SeenNames {
     return objects_[slot.object & (kDepths - 1)] != slot.object;
   }
 
-  // Moves the open names to a larger table. Returns false if there is no larger table, if memory
-  // runs out, or if names do not fit. With false, the open object counts as having a repeated name.
+  // Adds slots. If it returns false, the open object counts as having a repeated name.
   bool grow(const uint8_t* text) noexcept {
     if (slot_bits_ == kBitsMax) return false;
     const int bits = std::min(slot_bits_ + kGrowthBits, kBitsMax);
@@ -158,7 +154,6 @@ class SeenNames {
     return place != nullptr;
   }
 
-  // Returns whether the name at `start` equals the earlier name at `first`.
   static bool is_same(const uint8_t* text, uint32_t first, uint32_t start,
                       uint32_t length) noexcept {
     return text[first + length] == '"' && std::memcmp(text + first, text + start, length) == 0;
@@ -168,7 +163,6 @@ class SeenNames {
   std::unique_ptr<Slot[]> larger_;
   Slot* slots_ = first_;
   int slot_bits_ = kFirstBits;
-  /** The open objects, by depth. */
   uint32_t objects_[kDepths];
   size_t depth_ = 0;
   uint32_t count_ = 0;

@@ -1,5 +1,6 @@
-// Reads records field by field, in the order in which they are written. Consecutive lines of a
-// frame share most parts, so these parts are compared as a whole with the previous line.
+// Reads stored records field by field, in the order in which they are written. Most parts are the
+// same in all lines of a frame. So each part is first compared with the same part of the previous
+// line.
 
 #include "stored_lines.h"
 
@@ -15,13 +16,10 @@ namespace {
 constexpr size_t kUuidBytes = 36;
 constexpr size_t kProjectBytesMax = 64;
 constexpr std::string_view kBeforeProject = "\",\"project_id\":\"";
-/** Maximum bytes of an address, including its zone. */
 constexpr size_t kAddressBytesMax = 64;
 /** Maximum digits of a version of rules. */
 constexpr size_t kIntegerDigitsMax = 16;
-/** Maximum bytes of a distinct id that is always stored completely. */
 constexpr size_t kIdBytesMax = 400;
-/** The kinds in the order of their numbers. */
 constexpr std::string_view kKinds[] = {"custom", "pageview",       "screen", "identify",
                                        "alias",  "group_identify", "survey", "set"};
 
@@ -62,7 +60,7 @@ bool is_hex(uint8_t c) {
   return (digit <= 9) | (letter <= 5);
 }
 
-/** Checks all 36 characters without a branch, because nearly all uuids are valid. */
+/** Checks all characters without a branch, because almost all uuids are valid. */
 bool is_uuid(const uint8_t* text) {
   constexpr size_t kHexDigits[][2] = {{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, kUuidBytes}};
   bool good = text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
@@ -80,13 +78,11 @@ bool is_same(const Part& part, const uint8_t* text, size_t length) {
   return part.length == length && length > 0 && std::memcmp(part.at, text, length) == 0;
 }
 
-/** Returns whether person fields are empty: absent, null, or an empty container. */
 bool is_nothing_to_write(uint32_t type, uint32_t start, uint32_t end) {
   if (type == kObject || type == kArray) return end - start == 2;
   return type == kAbsent || type == kNull;
 }
 
-/** A position in a text. It never passes the end of the text. */
 class Reader {
  public:
   Reader(const uint8_t* text, size_t at, size_t end) : text_(text), at_(at), end_(end) {}
@@ -102,14 +98,12 @@ class Reader {
     return true;
   }
 
-  /** Moves past a token with this start and end. */
   bool pass(size_t start, size_t end) {
     if (start != at_ || end < start || end > end_) return false;
     at_ = end;
     return true;
   }
 
-  /** Reads a time in the stored form and the closing quote. */
   bool take_time(double& ms) {
     if (left() <= kStoredTimeBytes || here()[kStoredTimeBytes] != '"') return false;
     if (!read_stored_time(here(), ms)) return false;
@@ -117,7 +111,6 @@ class Reader {
     return true;
   }
 
-  /** Reads an object. The text must be valid JSON. */
   bool take_object() {
     if (left() == 0 || *here() != '{') return false;
     size_t depth = 0;
@@ -148,7 +141,6 @@ class Reader {
     return true;
   }
 
-  /** Reads a short text without escapes, including its quotes. */
   bool take_address() {
     if (!take("\"")) return false;
     const size_t most = left() < kAddressBytesMax ? left() : kAddressBytesMax;
@@ -171,7 +163,6 @@ class LineReader {
  public:
   LineReader(const uint8_t* text, const LineRows& rows) : text_(text), rows_(rows) {}
 
-  /** Reads the line [start, end) of the text, with the tokens of its row. */
   void read(size_t index, size_t start, size_t end, uint32_t* line) {
     const uint32_t* row = rows_.table + kHeaderWords + index * kRowWords;
     line[kLineFlags] = 0;
@@ -185,7 +176,7 @@ class LineReader {
         !read_origin(reader, field_start(row, kProperties), line, flags) ||
         !read_field(reader, "", row, kProperties, line, kPartProperties) ||
         !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
-        !read_rules(reader) || !reader.take("}") || reader.left() != 0) {
+        !read_rules(reader) || !read_schema(reader, line) || !reader.take("}") || reader.left() != 0) {
       head_ = Part{};
       origin_ = Part{};
       return;
@@ -194,7 +185,6 @@ class LineReader {
   }
 
  private:
-  /** Reads a line from its beginning to the event. */
   bool read_head(Reader& reader, const uint32_t* row, uint32_t* line, uint32_t& flags) {
     if (!reader.take("{\"uuid\":\"") || reader.left() < kUuidBytes) return false;
     const size_t uuid_at = reader.at();
@@ -229,7 +219,6 @@ class LineReader {
     return head.pass(head.at(), head.at() + length);
   }
 
-  /** Reads event, distinct id and timestamp. */
   bool read_names(Reader& reader, const uint32_t* row, uint32_t* line, uint32_t& flags) {
     if (!is_text(field_type(row, kEvent)) || !is_text(field_type(row, kDistinctId))) return false;
     const uint8_t* const event = reader.here();
@@ -256,7 +245,6 @@ class LineReader {
     return true;
   }
 
-  /** Returns the flags of an event name. `event` is a string token, including its quotes. */
   static uint32_t event_flags(uint32_t type, const uint8_t* event, size_t length) {
     if (type == kEscapedString) return kLineEscapedEvent;
     const std::string_view name(reinterpret_cast<const char*>(event), length);
@@ -276,7 +264,6 @@ class LineReader {
     return kLinePlainId;
   }
 
-  /** Reads from the timestamp to the properties. */
   bool read_origin(Reader& reader, size_t end, uint32_t* line, uint32_t& flags) {
     if (end < reader.at() || end - reader.at() > reader.left()) return false;
     const size_t start = reader.at();
@@ -300,7 +287,6 @@ class LineReader {
     return reader.pass(start, end);
   }
 
-  /** Reads the part between timestamp and properties if it differs. Offsets count from `start`. */
   bool read_origin_anew(Reader& text, size_t start) {
     timestamp_sent_ = kNoTime;
     sent_at_ = kNoTime;
@@ -335,7 +321,6 @@ class LineReader {
     return text.take(kind) && text.take("\"");
   }
 
-  /** Reads the person fields. Flags the line if one of these fields is not empty. */
   bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t* line,
                    uint32_t& flags) {
     const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;
@@ -364,7 +349,6 @@ class LineReader {
     return true;
   }
 
-  /** Reads the values that were sent but could not be stored in their own fields. */
   static bool read_replaced(Reader& reader, uint32_t* line) {
     if (!reader.take(",\"replaced\":")) return true;
     const size_t start = reader.at();
@@ -376,6 +360,15 @@ class LineReader {
   /** Reads the version of the rules that changed the event. */
   static bool read_rules(Reader& reader) {
     return !reader.take(",\"rules\":") || reader.take_integer();
+  }
+
+  /** Reads the result of the event's schema. */
+  static bool read_schema(Reader& reader, uint32_t* line) {
+    if (!reader.take(",\"schema\":")) return true;
+    const size_t start = reader.at();
+    if (!reader.take_object()) return false;
+    put_part(line, kPartSchema, kObject, start, reader.at());
+    return true;
   }
 
   static bool read_field(Reader& reader, std::string_view name, const uint32_t* row, Field field,
@@ -408,19 +401,15 @@ class LineReader {
 
   const uint8_t* text_;
   const LineRows& rows_;
-  /** The text between uuid and event in the previous line, and its values. */
   Part head_;
   size_t project_length_ = 0;
   HashWords project_key_{};
-  /** The uuid of the current line. */
   const uint8_t* uuid_ = nullptr;
-  /** The text between timestamp and properties in an earlier line, and its values. */
   Part origin_;
   uint32_t origin_flags_ = 0;
   double received_at_ = kNoTime;
   double timestamp_sent_ = kNoTime;
   double sent_at_ = kNoTime;
-  /** Offsets of the address in `origin_`. The end is 0 if there is no address. */
   size_t ip_start_ = 0;
   size_t ip_end_ = 0;
   size_t kind_start_ = 0;

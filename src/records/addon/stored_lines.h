@@ -1,9 +1,6 @@
-// Reads stored records that are exactly as Penstock writes them (src/records/record.ts). The rows
-// of a scan have the offsets of the tokens. Every byte between two tokens is compared with the
-// expected byte. If any byte differs, the flags of the record are 0.
-//
-// Reads only [text, text + length) and the table, even if the table has wrong offsets. Has no
-// state, and is safe on any thread.
+// Reads stored records that are exactly in the form that Penstock writes (src/records/record.ts).
+// If any byte is different, the flags of the record are 0. It accesses only the text and the table,
+// even if the table contains wrong offsets. It may be called on any thread.
 
 #pragma once
 
@@ -15,10 +12,7 @@
 
 namespace penstock {
 
-/**
- * The parts of a record whose offsets are returned, in the order of their words. The `Nested` parts
- * are members of the properties. For the groups, only the type is returned.
- */
+/** The parts are in the order of their words. The `Nested` parts are members of the properties. */
 #define PENSTOCK_LINE_PARTS(X) \
   X(Uuid)                      \
   X(ProjectId)                 \
@@ -34,7 +28,8 @@ namespace penstock {
   X(NestedSet)                 \
   X(NestedSetOnce)             \
   X(NestedUnset)               \
-  X(Groups)
+  X(Groups)                    \
+  X(Schema)
 
 enum LinePart : uint32_t {
 #define PENSTOCK_PART(name) kPart##name,
@@ -43,72 +38,60 @@ enum LinePart : uint32_t {
       kPartCount,
 };
 
-/** The words of a line that was read. Each timestamp is a double of two words. */
+/** The words of a line. Each timestamp is a double, which takes two words. */
 enum LineWord : uint32_t {
   kLineFlags = 0,
-  /** The types of the parts, four bits each, eight parts per word. */
   kLineTypes = 1,
-  /** Milliseconds since 1970, possibly negative; NaN if the record has no such time. */
+  /** Milliseconds since 1970, possibly negative. The time is NaN if the record has none. */
   kLineReceivedAt = 4,
   kLineTimestamp = 6,
   kLineTimestampSent = 8,
   kLineSentAt = 10,
-  /** A hash over project, uuid, event and distinct id. */
   kLineUuidHigh = 12,
   kLineUuidLow = 13,
-  /** A hash over the distinct id, if the id is plain. */
   kLineIdHigh = 14,
   kLineIdLow = 15,
-  /** The start and the end of each part's token. */
   kLineParts = 16,
   kLineWords = kLineParts + 2 * kPartCount,
 };
 
-/** Bits of the first word. The kind is above these bits, from kLineKindShift on. */
+/** The bits of the first word. From bit kLineKindShift on, it contains the event's kind. */
 enum LineFlag : uint32_t {
-  /** The record is as Penstock writes it. If not, no other flag is set. */
+  /** This bit is set if Penstock wrote the record. Otherwise, all flags are 0. */
   kLineWritten = 1,
-  /** The project is the same as in the previously read line. */
+  /** This bit is set if the project is the same as in the previous line. */
   kLineSameProject = 2,
   kLinePersonProfile = 4,
-  /** A person field or $groups is not empty. */
   kLineHasWrites = 8,
-  /** The distinct id is ASCII without escapes, and needs no normalisation. */
+  /** This bit is set if the id is ASCII without escapes and needs no normalisation. */
   kLinePlainId = 16,
   kLineHistorical = 32,
-  /** The name of the event has escapes, so it is unknown whether the name is a special name. */
   kLineEscapedEvent = 64,
-  /** The event is $merge_dangerously. */
   kLineMerge = 128,
-  /** The event is $exception or $$heatmap. */
   kLineAutomatic = 256,
-  /** All bytes between timestamp and properties are the same as in a previously read line. */
   kLineSameOrigin = 512,
 };
 inline constexpr uint32_t kLineKindShift = 12;
 
-/** A scan's table, and the ends of its lines. Line n begins after the end of line n - 1. */
+/** The rows of the table and the ends of the lines. A line begins after the previous line's end. */
 struct LineRows {
   const uint32_t* table;
   size_t row_capacity;
   size_t row_count;
   const uint32_t* ends;
   size_t line_count;
-  /** The index and the offset of the first row's line. */
   size_t first_line;
   size_t first_start;
-  /** The key of the hashes of events. */
   HashWords uuid_key;
 };
 
-/** Writes kLineWords for each row that has a line. Returns the number of these rows. */
+/** Writes kLineWords words for each row that has a line. Returns the number of these rows. */
 size_t read_stored_lines(const uint8_t* text, size_t length, const LineRows& rows,
                          uint32_t* lines) noexcept;
 
 /**
- * Converts the lines of [text + start, text + end) to items of an array by replacing each line feed
- * with a comma. Writes the ends of the first `end_count` lines, and returns the number of all
- * lines.
+ * Replaces line feeds by commas, so that the lines become the items of an array. Writes the ends of
+ * the first `end_count` lines. Returns the number of all lines.
  */
 size_t join_lines(uint8_t* text, size_t start, size_t end, uint32_t* ends,
                   size_t end_count) noexcept;

@@ -1,5 +1,3 @@
-// Reads timestamps in the stored form, `2026-01-31T23:59:59.999Z`, like src/records/timestamp.ts.
-
 #pragma once
 
 #include <cstddef>
@@ -9,7 +7,7 @@ namespace penstock {
 
 inline constexpr size_t kStoredTimeBytes = 24;
 
-/** Reads a timestamp of 24 bytes. Returns false for another form, or if the second is 60. */
+/** Reads a time like `2026-01-31T23:59:59.999Z`. Returns false for other forms and second 60. */
 inline bool read_stored_time(const uint8_t* text, double& ms) {
   constexpr uint32_t kNone = 1u << 30;
   const auto digit = [text](size_t at) {
@@ -41,8 +39,8 @@ inline bool read_stored_time(const uint8_t* text, double& ms) {
   const bool is_short = month == 4 || month == 6 || month == 9 || month == 11;
   const uint32_t days = month == 2 ? (is_leap ? 29 : 28) : is_short ? 30 : 31;
   if (day < 1 || day > days) return false;
-  // Years are counted from a cycle of the calendar before year 0. They start in March, so that a
-  // leap day is the last day of a year.
+  // Years begin in March, so that a leap day is the last day of its year. They are counted from one
+  // calendar cycle before year 0.
   constexpr int64_t kCycleDays = 146'097;
   constexpr int64_t kCycleDaysBefore1970 = 719'468 + kCycleDays;
   const uint32_t from_march = (month <= 2 ? year - 1 : year) + 400;

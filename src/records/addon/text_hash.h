@@ -1,7 +1,6 @@
-// The hashes that identify events and distinct ids, in 32-bit arithmetic.
-// src/readers/effects/lines/hashes.ts computes the same hashes. Databases store the hashes of
-// distinct ids, so this hash function must never change. The hash of events uses a random key that
-// the caller chooses.
+// The hashes that identify events and distinct ids. src/readers/effects/lines/hashes.ts computes
+// the same hashes. The function must never change, because databases contain the hashes of distinct
+// ids.
 
 #pragma once
 
@@ -19,14 +18,14 @@ inline uint32_t rotate_left(uint32_t word, uint32_t bits) {
   return word << bits | word >> (32 - bits);
 }
 
-/** Makes every bit affect every other bit: the finaliser of MurmurHash3. */
+/** The final step of MurmurHash3. */
 inline uint32_t spread(uint32_t hash) {
   hash = (hash ^ hash >> 16) * 0x85ebca6bu;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
   return hash ^ hash >> 16;
 }
 
-/** HalfSipHash-1-3 over words, with 64 bits. See src/platform/base/half-sip-hash.ts. */
+/** HalfSipHash-1-3 with 64 bits. See src/platform/base/half-sip-hash.ts. */
 class HalfSipHash {
  public:
   explicit HalfSipHash(HashWords key)
@@ -41,7 +40,6 @@ class HalfSipHash {
     v0_ ^= word;
   }
 
-  /** Returns the hash of all added words. `count` is the number of words. */
   HashWords end(size_t count) {
     add(static_cast<uint32_t>(count) << 26);
     v2_ ^= 0xee;
@@ -72,7 +70,6 @@ class HalfSipHash {
   uint32_t v3_;
 };
 
-/** Returns the key for the events of the project. */
 inline HashWords project_key(HashWords key, const uint8_t* id, size_t length) {
   HalfSipHash hash(key);
   for (size_t at = 0; at < length; at++) hash.add(id[at]);
@@ -88,7 +85,10 @@ inline uint32_t four_bytes(const uint8_t* four) {
   return uint32_t{four[0]} << 24 | uint32_t{four[1]} << 16 | uint32_t{four[2]} << 8 | four[3];
 }
 
-/** Adds a text, four bytes per word, and its length. Returns the number of words. */
+/**
+ * Adds a text to the hash. Returns the number of words that were added: one for each four bytes,
+ * and one for the length.
+ */
 inline size_t add_text(HalfSipHash& hash, TextPart text) {
   size_t words = 1;
   size_t at = 0;
@@ -103,13 +103,9 @@ inline size_t add_text(HalfSipHash& hash, TextPart text) {
   return words;
 }
 
-/**
- * Hashes the 36 characters of a uuid in any case, the event's name and the distinct id. Name and id
- * are as in the line, with their quotes.
- */
+/** The uuid may be in any case. The event name and the id include their quotes. */
 inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart event,
                             TextPart id) {
-  // The offsets in a uuid of the eight words between the hyphens.
   constexpr size_t kWordPlaces[] = {0, 4, 9, 14, 19, 24, 28, 32};
   HalfSipHash hash(project_key);
   for (const size_t place : kWordPlaces) hash.add(four_bytes(uuid + place) | 0x20202020u);
@@ -117,7 +113,6 @@ inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart
   return hash.end(8 + words);
 }
 
-/** Returns the hash of an ASCII distinct id. */
 inline HashWords id_hash(const uint8_t* id, size_t length) {
   uint32_t high = 0x9e3779b9u;
   uint32_t low = 0x41c6ce57u;

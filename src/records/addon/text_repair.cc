@@ -10,8 +10,7 @@ constexpr size_t kNullBytes = 4;
 constexpr size_t kSurrogatePairBytes = 6;
 constexpr size_t kJoinedBytes = 4;
 
-// Bits of RepairProgress::state. A `{` outside of strings clears all bits. One position per object
-// is enough to identify the events with a replacement.
+// The bits of RepairProgress::state. A `{` outside of a string clears all of them.
 constexpr uint32_t kInString = 1;
 constexpr uint32_t kMalformedNoted = 2;
 constexpr uint32_t kNonFiniteNoted = 4;
@@ -35,14 +34,12 @@ struct Piece {
 
 bool is_continuation(uint8_t c) { return (c & 0xC0) == 0x80; }
 
-// Returns whether the bytes are a surrogate. `first` is 0xA0 for a high surrogate, 0xB0 for a low
-// surrogate.
 bool is_surrogate(const uint8_t* text, uint8_t first) {
   return text[0] == 0xED && (text[1] & 0xF0) == first && is_continuation(text[2]);
 }
 
-// Returns the first UTF-8 sequence (Unicode 15, table 3-7). An incomplete sequence ends before the
-// first byte that cannot belong to it.
+// Returns the first UTF-8 sequence of the text (Unicode 15, table 3-7). If the sequence is
+// incomplete, it ends before the first byte that cannot belong to it.
 Piece sequence_at(const uint8_t* text, size_t left) {
   const uint8_t lead = text[0];
   if (lead < 0xC2 || lead > 0xF4) return {1, Kind::kMalformed};
@@ -59,8 +56,6 @@ Piece sequence_at(const uint8_t* text, size_t left) {
   return {length, Kind::kCopied};
 }
 
-// Returns the next piece: a sequence of ASCII, a non-finite number or a UTF-8 sequence. ASCII may
-// end after `ahead` bytes. `ahead` is at most `left`.
 Piece piece_at(const uint8_t* text, size_t ahead, size_t left, uint32_t& state) {
   size_t run = 0;
   for (; run < ahead && text[run] < 0x80; run++) {
@@ -94,8 +89,8 @@ void join(const uint8_t* pair, uint8_t* target) {
   target[3] = static_cast<uint8_t>(0x80 | (point & 0x3F));
 }
 
-// Returns whether the position of a replacement must be recorded. Only the first replacement of
-// each kind in an object is recorded.
+// Returns whether a replacement must be recorded. Only the first replacement of each kind in an
+// object is recorded.
 bool is_noted(Kind kind, uint32_t count, uint32_t& state) {
   const uint32_t bit = kind == Kind::kMalformed ? kMalformedNoted : kNonFiniteNoted;
   if ((state & bit) != 0 || count == kPlacesMax) return false;

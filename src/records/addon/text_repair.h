@@ -1,9 +1,7 @@
-// Repairs a rejected text. U+FFFD replaces malformed UTF-8, as in the WHATWG's decoder. Each
-// incomplete sequence becomes a single U+FFFD, and so does any other byte. CESU-8, a surrogate pair
-// of two three-byte sequences, becomes its character. `NaN`, `Infinity` and `-Infinity` outside of
-// strings become `null`, because Python's json module writes them.
-//
-// Reads only [text, text + length), has no state, and is safe on any thread.
+// Repairs a rejected text. Each malformed UTF-8 sequence is replaced by U+FFFD, as in the decoder
+// of the WHATWG. A character in CESU-8 is replaced by the same character in UTF-8. Outside of
+// strings, `NaN` and infinities are replaced by `null`. They occur because Python's json module
+// writes them.
 
 #pragma once
 
@@ -12,13 +10,10 @@
 
 namespace penstock {
 
-/** Growth of a text after which '?' replaces malformed UTF-8, to limit the growth. */
 inline constexpr size_t kGrowthMax = 2u << 20;
 
-/** Maximum number of recorded positions of each kind. Later replacements are not recorded. */
 inline constexpr uint32_t kPlacesMax = 1u << 20;
 
-/** The numbers of recorded positions, and the length of the repaired text. */
 struct RepairCounts {
   uint32_t malformed;
   uint32_t non_finite;
@@ -27,10 +22,9 @@ struct RepairCounts {
 
 RepairCounts count_repairs(const uint8_t* text, size_t length) noexcept;
 
-/** Returns the length of the `NaN`, `Infinity` or `-Infinity` at the start of `text`, or 0. */
 size_t non_finite_length(const uint8_t* text, size_t left) noexcept;
 
-/** All members are 0 before the first step. The bits of `state` are defined in text_repair.cc. */
+/** The progress of a repair. All members must be 0 before the first step. */
 struct RepairProgress {
   size_t read;
   size_t written;
@@ -39,17 +33,14 @@ struct RepairProgress {
   uint32_t state;
 };
 
-/** Memory for the offsets of replacements in the repaired text. */
 struct Places {
   uint32_t* words;
   size_t length;
 };
 
 /**
- * Continues a repair until at least `until` bytes are read. `target` has space for the repaired
- * length. `malformed` and `non_finite` have space for the counted positions. A position is the
- * offset in the target of the first replacement of that kind after each `{`. Returns false if there
- * is no space.
+ * Repairs the text up to `until` or a little further. For each kind of replacement, it records the
+ * offset of the first one after each `{`. Returns false if there is not enough space.
  */
 bool repair_text(const uint8_t* text, size_t length, size_t until, RepairProgress& progress,
                  uint8_t* target, size_t target_length, Places malformed,

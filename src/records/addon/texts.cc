@@ -1,10 +1,9 @@
-// normalise(body: Uint8Array, start, end, target: Uint8Array, at): number. Writes the plain form of
-// body[start, end) to the target from `at` on. The target needs space for `end - start` bytes.
-// Returns the number of bytes written. Returns -1 if the value is not JSON or too deep, and -2 if
-// memory runs out.
+// normalise(body: Uint8Array, start, end, target: Uint8Array, at): number. Returns the number of
+// bytes written. Returns -1 if the value is not JSON or is nested too deeply, and -2 if memory runs
+// out. The target must have space for `end - start` bytes.
 //
 // repair(body: Uint8Array, until, text: Uint8Array, malformed: Uint32Array, nonFinite: Uint32Array,
-// progress: Uint32Array): undefined. See Scanner.repair in table.ts.
+// progress: Uint32Array): undefined. Scanner.repair in table.ts describes this function.
 
 #include "texts.h"
 

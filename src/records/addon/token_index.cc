@@ -1,5 +1,3 @@
-// Indexes the text window by window.
-
 #include "token_index.h"
 
 #include <algorithm>
@@ -9,8 +7,7 @@
 namespace penstock {
 namespace {
 
-// Sizes of a window and of the list. The fuzz target makes both small, so that short texts exceed
-// them.
+// The fuzz target sets both sizes to small values, so that short texts can exceed them.
 #if !defined(PENSTOCK_INDEX_WINDOW_BYTES)
 #define PENSTOCK_INDEX_WINDOW_BYTES (size_t{256} << 10)
 #endif
@@ -20,11 +17,11 @@ namespace {
 
 constexpr size_t kWindowBytes = PENSTOCK_INDEX_WINDOW_BYTES;
 /**
- * Space for one entry per byte of a window, for two tokens that may extend the window, and for the
- * entries that stage 1 writes after the end.
+ * A window has at most one entry per byte. There are also two tokens that may extend the window,
+ * and the entries that stage 1 adds at the end.
  */
 constexpr size_t kWindowEntries = kWindowBytes + 2 + 16;
-/** Maximum number of tokens in the list. A 20 MB batch of small events has 3.5 million tokens. */
+/** A 20 MB batch of small events has 3.5 million tokens. */
 constexpr size_t kEntriesMax = PENSTOCK_INDEX_ENTRIES_MAX;
 constexpr size_t kNoPlace = SIZE_MAX;
 
@@ -32,8 +29,8 @@ static_assert(kEntriesMax >= 2 * kWindowEntries, "a window fits next to the held
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Returns whether the byte is a control character. Valid JSON has none outside of strings. Stage 1
-// reads each 0x0C as a comma and each 0x1A as a colon.
+// Valid JSON has no control characters outside of strings. But stage 1 reads 0x0C as a comma and
+// 0x1A as a colon.
 bool is_control(uint8_t c) { return c < ' ' && !is_space(c); }
 
 bool is_operator(uint8_t c) {
@@ -42,10 +39,9 @@ bool is_operator(uint8_t c) {
 
 bool is_scalar(uint8_t c) { return c != '"' && !is_space(c) && !is_operator(c) && !is_control(c); }
 
-// Returns the offset after the comma, colon or bracket that follows the token, or the string, at
-// `at`. Returns the length if the text ends first, and kNoPlace if the text is not JSON. Between
-// `at` and the result, stage 1 must find only one token and the operator. Otherwise it would write
-// past the end of our list.
+// Returns the offset after the comma, colon or bracket that follows the token at `at`. If the text
+// ends before that, returns the length. If the text is not JSON, returns kNoPlace. In that case,
+// stage 1 could find more tokens than fit, and write past the end of the list.
 size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_string) {
   if (!in_string) {
     while (at < length && is_space(text[at])) at++;
@@ -63,8 +59,8 @@ size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_strin
 }
 
 // Returns the offset after the last comma or bracket in [from, to). If there is none, returns the
-// offset after the last colon. Colons are the second choice because they are frequent in strings.
-// If the returned offset is inside a string, stage 1 detects it.
+// offset after the last colon. Colons are the second choice because they are frequent in strings,
+// and a window must not begin in a string.
 size_t likely_place(const uint8_t* text, size_t from, size_t to) {
   size_t behind_colon = kNoPlace;
   for (; to > from; to--) {
@@ -126,9 +122,8 @@ bool TokenIndex::finish() noexcept {
   return next_ < length_ || (opener != '{' && opener != '[') || text_[end()[-1]] == opener + 2;
 }
 
-// Indexes a window. A window begins after a comma, colon or bracket, where stage 1 may start. It
-// ends after such a byte, or at the end of the text. Only the rest of one token can make it longer
-// than kWindowBytes.
+// A window must begin and end after a comma, colon or bracket, because stage 1 can start only
+// there. The rest of one token can make the window longer than kWindowBytes.
 bool TokenIndex::index_window() noexcept {
   const bool is_last = length_ - next_ <= kWindowBytes;
   size_t end = is_last ? length_ : likely_place(text_, next_, next_ + kWindowBytes);
@@ -148,8 +143,8 @@ bool TokenIndex::index_window() noexcept {
   return true;
 }
 
-// Indexes up to `end`. Stage 1 writes to an array that the indexer owns, so the indexer owns the
-// end of our list during this call.
+// Stage 1 can write only to an array of the indexer. So the indexer owns the end of our list during
+// the call.
 simdjson::error_code TokenIndex::index_until(size_t end) noexcept {
   if (end == kNoPlace) return simdjson::TAPE_ERROR;
   if (!can_index(end - next_)) return simdjson::MEMALLOC;
@@ -167,9 +162,8 @@ bool TokenIndex::reserve(size_t entries) noexcept {
   return capacity_ != 0;
 }
 
-// Allocates the memory for indexing. simdjson allocates an array as long as the text. We free that
-// array at once. The reserved length allows for the same string in a window that begins elsewhere,
-// so that `seek` never allocates.
+// Frees the array that simdjson allocates, because it is as long as the text. The reserved length
+// is enough for all windows, so that `seek` never allocates memory.
 bool TokenIndex::can_index(size_t length) noexcept {
   if (indexer_ && length <= indexer_bytes_max_) return true;
   indexer_bytes_max_ = length <= kWindowBytes ? kWindowBytes : length + kWindowBytes;

@@ -1,8 +1,6 @@
-// The offsets of the tokens of a text. Runs simdjson's stage 1 over one window of the text after
-// another. Does not check the order of the tokens.
-//
-// Memory: the list has a maximum size, so a text of only brackets takes no more memory than a text
-// of events. If the tokens do not fit, `more` drops the passed tokens and indexes further tokens.
+// The offsets of the tokens of a text. simdjson's stage 1 finds them, one window of the text at a
+// time. The order of the tokens is not checked here. If the list is full, `more` removes the tokens
+// that were passed, and indexes more tokens.
 
 #pragma once
 
@@ -25,35 +23,40 @@ class TokenIndex {
   ~TokenIndex() { release(); }
 
   /**
-   * Indexes the text from its start until the list is full. Returns false if stage 1 rejects a part
-   * of the text, or if memory runs out. Also returns false if the text has no token, or if its last
-   * token does not close the first token.
+   * Indexes the text until the list is full. Returns false if stage 1 rejects a part of the text,
+   * if the last token does not close the first one, or if memory runs out.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 
   /**
-   * Returns the cursor of the token at this offset. The text must be that of `begin`, unchanged and
+   * Returns the cursor at `offset`. The text must be the same as in `begin`, unchanged and
    * completely indexed. Allocates no memory.
    */
   Cursor seek(const uint8_t* text, uint32_t offset) noexcept;
 
   /**
-   * Drops the entries before `cursor` except one, and indexes more. `cursor` is at `mark` or past
-   * it. Returns the new position of `cursor`, or null for the same reasons as `begin`. Other
-   * cursors become invalid.
+   * Removes the entries before `cursor`, except the last of them. Returns the new position of
+   * `cursor`, or null for the same reasons for which `begin` returns false. All other cursors
+   * become invalid.
    */
   Cursor more(Cursor cursor) noexcept;
 
   Cursor first() const noexcept { return entries_.get(); }
-  /** The entry after the last token in the list. It repeats the first token of the text. */
+  /** Returns the entry after the last token. It is a copy of the first entry. */
   Cursor end() const noexcept { return first() + size_; }
-  /** The entry from which `more` must be called. Unreachable if the list has the last token. */
+  /**
+   * Returns the entry at which `more` must be called. If the list contains the last token, no walk
+   * reaches this entry.
+   */
   Cursor mark() const noexcept { return next_ == length_ ? end() + 1 : end() - kAhead; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
 
   void release() noexcept;
 
-  /** Maximum number of entries that a walk passes or reads between two checks of the mark. */
+  /**
+   * Maximum number of entries that a walk passes or reads before it compares its cursor with the
+   * mark again.
+   */
   static constexpr size_t kAhead = 16;
 
  private:
@@ -68,7 +71,6 @@ class TokenIndex {
 
   const uint8_t* text_ = nullptr;
   size_t length_ = 0;
-  /** The offset of the next window. */
   size_t next_ = 0;
   uint32_t root_ = kNoRoot;
   std::unique_ptr<uint32_t[]> entries_;

@@ -21,7 +21,6 @@ export interface DoctorRun {
   readonly exitCode: number | NodeJS.Signals | null;
   readonly out: string;
   readonly err: string;
-  /** The findings by the name of their check; empty if the output is not JSON. */
   of(check: string): Finding[];
 }
 
@@ -31,13 +30,11 @@ const standard = {
   PENSTOCK_ADMIN_PORT: "0",
   PENSTOCK_EFFECTS_PORT: "0",
   PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax),
+  PENSTOCK_REJECTED_BYTES: "0",
   PENSTOCK_NATS_SERVER: binary.file,
 };
 
-/**
- * Runs `penstock doctor` in this process. Unless the variables set them, the ports are free ports
- * and the streams are small.
- */
+/** Unless the variables set them, the ports are free ports and the streams are small. */
 export async function doctor(
   variables: Record<string, string> = {},
   options: Partial<DoctorOptions> = {},
@@ -78,9 +75,6 @@ export async function doctorAt(
   return await doctor({ PENSTOCK_NATS_URL: url, ...variables }, options);
 }
 
-/**
- * Returns the only finding of a check. It must have the given level, and a fix if it is a problem.
- */
 export function expectOne(run: DoctorRun, check: string, level: Finding["level"]): Finding {
   const found = run.of(check);
   expect(found, `${check} in ${run.out}${run.err}`).toHaveLength(1);
@@ -95,7 +89,6 @@ export async function serverWith(options: TestNatsServerOptions = {}): Promise<T
   return server;
 }
 
-/** Returns the monitoring URL of a server with `http: "127.0.0.1:-1"` in its configuration. */
 export function monitorOf({ storeDir, pid }: TestNatsServer): string {
   const ports = readFileSync(path.join(path.dirname(storeDir), `nats-server_${pid}.ports`), "utf8");
   return (JSON.parse(ports) as { monitoring: string[] }).monitoring[0] ?? "";
@@ -150,12 +143,12 @@ export async function edit(
 interface Relay {
   readonly url: string;
   /**
-   * Accepts connections but forwards no data from now on, or beginning `after` bytes of the server.
+   * Accepts connections but forwards no data. With `afterText`, begins at this text of the server.
    */
   silence(afterText: string): void;
 }
 
-/** Forwards all data. `change` changes the server's text, and must keep its length. */
+/** `change` changes the server's text, and must keep its length. */
 export async function relayTo(
   { port }: TestNatsServer,
   change: (text: string) => string,

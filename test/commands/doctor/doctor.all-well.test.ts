@@ -12,7 +12,6 @@ import {
   withJetStream,
 } from "./doctor-kit.ts";
 
-/** The effects start last, so `up` prints its text before they run. */
 async function effectsReady(dataDir: string): Promise<boolean> {
   const port = readHolder(dataDir)?.effectsPort;
   const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
@@ -23,7 +22,6 @@ describe("doctor", () => {
   test("reports no problem for a running embedded set-up", async () => {
     const dataDir = temporaryFolder();
     const { adminUrl } = await upOn(dataDir);
-    // The ports of `up` are recorded in the data folder.
     const settings = ["--data-dir", dataDir, "--stream-bytes-max", "67108864"];
     await expect.poll(() => effectsReady(dataDir), { timeout: 30_000 }).toBe(true);
 
@@ -67,7 +65,7 @@ describe("doctor", () => {
     expectOne(json, "addons", "ok");
   });
 
-  test("warns only of the missing registry on a server that no gateway has used, and creates no streams or buckets", async () => {
+  test("warns only of the missing registry on an unused server", async () => {
     const server = await serverWith({ extraConfig: 'http: "127.0.0.1:-1"' });
     const run = await doctorAt(server, {}, { monitor: monitorOf(server) });
     expect(run.exitCode, run.out).toBe(0);

@@ -47,7 +47,7 @@ const isOpened = () =>
     () => false,
   );
 
-test("doctor distinguishes a leaf without a registry, a mirror that is being filled, a complete mirror, and an ordinary stream", async () => {
+test("doctor reports each state of a leaf's registry", async () => {
   await until(async () => (await look()).of("hub")[0]?.found.includes("has no registry") === true);
   const fresh = await look();
   expect(expectOne(fresh, "hub", "warn").fix).toContain("penstock gather");
@@ -75,7 +75,6 @@ test("doctor distinguishes a leaf without a registry, a mirror that is being fil
   expect(expectOne(filled, "registry", "ok").found).toBe("1 project");
   expectOne(filled, "hub", "ok");
 
-  // The registry was recreated at the hub, so the mirror no longer follows it.
   await hub.withClient(removed);
   await hub.gather();
   expect(expectOne(await look(), "hub", "warn").fix).toContain(`nats stream rm ${stream}`);
@@ -89,7 +88,6 @@ test("doctor distinguishes a leaf without a registry, a mirror that is being fil
   const own = await look();
   expect(own.exitCode).toBe(1);
   expect(expectOne(own, "registry", "fail").fix).toContain(`nats stream rm ${stream}`);
-  // For a gateway at another NATS server, the stream is an ordinary registry.
   expectOne(await doctorAt(leaf, { PENSTOCK_NATS_TOKEN: leaf.token ?? "" }), "registry", "ok");
 
   await hub.server.kill();

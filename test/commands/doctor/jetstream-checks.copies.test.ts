@@ -28,7 +28,7 @@ async function hasLeader(monitor: string): Promise<boolean> {
   return (answer.meta_cluster?.leader ?? "") !== "";
 }
 
-test("doctor compares the replicas with the nodes of a cluster, and names a node that stops", {
+test("doctor compares the replicas with the nodes of a cluster", {
   timeout: 5 * waitMsMax,
 }, async () => {
   const three = { ...access, PENSTOCK_REPLICAS: "3" };

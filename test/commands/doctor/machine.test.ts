@@ -36,7 +36,7 @@ describe("doctor", () => {
     expect(expectOne(run, "admin port", "fail").found).toContain("does not respond");
   });
 
-  test("reports a free port, and an address of another host", async () => {
+  test("reports a free port and an address of another host", async () => {
     const servers = [createServer(), createServer()] as const;
     const port = await portOf(servers[0]);
     const adminPort = await portOf(servers[1]);
@@ -66,7 +66,6 @@ describe("doctor", () => {
   test.each([["1024", "warn"]] as const)(
     "reports a limit of %s open files",
     async (limit, level) => {
-      // The child inherits the limit of its shell.
       const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
       const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
       const args = [
@@ -95,7 +94,7 @@ describe("doctor", () => {
     },
   );
 
-  test("reports certificates that have expired, expire soon, or are not valid yet", async () => {
+  test("reports certificates that have expired or expire soon", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const old = await authority.server({
@@ -130,7 +129,7 @@ describe("doctor", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("reports when the last of several CA certificates expires, and when the first certificate of a chain expires", async () => {
+  test("reports the expiry of several CA certificates or of a chain", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };
@@ -171,7 +170,7 @@ describe("doctor", () => {
     );
   });
 
-  test("reports expired NATS credentials, and a file without credentials", async () => {
+  test("reports expired NATS credentials and a file without credentials", async () => {
     const file = path.join(temporaryFolder(), "user.creds");
     const claims = Buffer.from(
       JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 }),
@@ -190,7 +189,7 @@ describe("doctor", () => {
     expect(run.out).not.toContain("SUAM-not-to-be-seen");
   });
 
-  test("reports all errors of the settings, with exit code 2", async () => {
+  test("reports all errors of the settings with exit code 2", async () => {
     const args = ["doctor", "--port", "x", "--partitions", "0"];
     const run = await runOf(penstockWith({ PENSTOCK_PROT: "1" }, ...args));
     expect(run.exitCode).toBe(2);

@@ -18,7 +18,7 @@ function account(limits: string): string {
 }
 
 describe("doctor", () => {
-  test("reports a max_payload that is too small, and more replicas than servers", async () => {
+  test("reports a small max_payload and more replicas than servers", async () => {
     const server = await serverWith({ maxPayload: 65_536 });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
     expect(run.exitCode).toBe(1);
@@ -43,7 +43,7 @@ describe("doctor", () => {
     expect(expectOne(run, "jetstream", "fail").found).toContain("without JetStream");
   });
 
-  test("reports too little disk space on the server, and infrequent fsyncs", async () => {
+  test("reports a server with little disk space and infrequent fsyncs", async () => {
     const server = await serverWith({
       maxFileStore: 134_217_728,
       syncInterval: "10s",
@@ -56,7 +56,6 @@ describe("doctor", () => {
     expect(found).toContain("only 128.0 MiB of the server's 128.0 MiB are left");
     expect(expectOne(seen, "sync_interval", "warn").found).toMatch(/^10 s at /);
 
-    // The suggested size fits.
     const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(fix ?? "")?.[1] ?? "";
     const then = await doctorAt(
       server,
@@ -99,7 +98,7 @@ describe("doctor", () => {
     expect(found.fix).toContain(fix);
   });
 
-  test("reports an account that requires a byte limit for the registry, with the command that creates a mirror on a leaf node", async () => {
+  test("reports an account that requires a byte limit for the registry", async () => {
     const server = await serverWith({
       extraConfig: account("max_file: 1GB, max_bytes_required: true"),
     });
@@ -109,7 +108,7 @@ describe("doctor", () => {
     );
   });
 
-  test("reports an account that has storage only for the streams", async () => {
+  test("reports an account that has room only for the streams", async () => {
     const server = await serverWith({ extraConfig: account("max_file: 100MB") });
     const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
     expect(expectOne(run, "jetstream", "warn").found).toContain("no storage for the usage record");
@@ -121,7 +120,6 @@ describe("doctor", () => {
     ["2.10.21", "warn", "can lose a stream when it is killed"],
   ] as const)("reports a known problem of nats-server %s", async (version, level, words) => {
     const server = await serverWith();
-    // The padding keeps the length of the text.
     const relay = await relayTo(server, (text) =>
       text.replace(/"version":"([^"]+)",/, (all) => `"version":"${version}",`.padEnd(all.length)),
     );
@@ -152,7 +150,7 @@ describe("doctor", () => {
       expect(checkVersion(version, false).level, version).toBe("ok");
   });
 
-  test("reports an old server as unsafe if more than one replica is configured", async () => {
+  test("reports an old server as unsafe with more than one replica", async () => {
     const server = await serverWith({ binary: oldestNatsServer() });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
     expect(expectOne(run, "version", "fail").found).toContain("disk of a node is lost");
@@ -173,7 +171,7 @@ describe("doctor", () => {
     expectOne(await doctorAt(server), "clock", "ok");
   });
 
-  test("reports a monitoring port that belongs to another service or does not respond", async () => {
+  test("reports a monitoring port of another service", async () => {
     const server = await serverWith({ extraConfig: monitoring });
     const elsewhere = `${monitorOf(server)}/elsewhere`;
     const run = await doctorAt(server, {}, { monitor: `http://127.0.0.1:1,${elsewhere}` });

@@ -6,13 +6,13 @@ import { linesOf } from "../../../src/commands/doctor/finding.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, expectOne } from "./doctor-kit.ts";
 
-test("doctor puts no colon after a finding that ends with a question mark", () => {
+test("doctor puts no colon after a question mark", () => {
   const finding = { check: "c", level: "fail", found: "did you mean A?", fix: "do" } as const;
   expect(linesOf([finding], { ok: 0, warn: 0, fail: 1 })).toContain("did you mean A? Fix: do");
 });
 
 describe("doctor", () => {
-  test("reports the version and folder of the SDK's scripts, or that they are off", async () => {
+  test("reports the version and folder of the SDK's scripts", async () => {
     const folder = temporaryFolder();
     mkdirSync(path.join(folder, "dist"));
     writeFileSync(path.join(folder, "package.json"), '{"version":"1.2.3"}');
@@ -24,7 +24,7 @@ describe("doctor", () => {
     expect(expectOne(off, "scripts", "ok").found).toBe("none: PENSTOCK_POSTHOG_JS is off");
   });
 
-  test("warns if the SDK's scripts are missing and names the setting, and fails if the scripts are unreadable", () => {
+  test("warns of missing SDK scripts and fails on unreadable ones", () => {
     const without = checkScripts(() => undefined, undefined);
     expect([without.level, without.found]).toEqual([
       "warn",

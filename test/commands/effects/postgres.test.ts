@@ -27,7 +27,7 @@ async function run(url: string, ...args: string[]): Promise<string> {
   return said.out;
 }
 
-test("penstock person reads from PostgreSQL, and suggests `penstock effects` if there are no tables", async () => {
+test("penstock person reads from PostgreSQL", async () => {
   const { url } = server;
   const early = await run(url, "person", project, "ada").catch(({ message }: Error) => message);
   expect(early).toContain("penstock effects");
@@ -50,7 +50,7 @@ test("penstock person reads from PostgreSQL, and suggests `penstock effects` if 
   expect(await run(url, "effects", "status")).toContain("1 person,");
 });
 
-test("effects rebuild replaces the tables in PostgreSQL after a success and retains the old tables after a failure", async () => {
+test("effects rebuild replaces the tables in PostgreSQL only after a success", async () => {
   const { id, key } = await gateway.project();
   const url = await newDatabase(server);
   const at = ["--effects-url", url, "--nats-url", gateway.nats.url];
@@ -75,7 +75,6 @@ test("effects rebuild replaces the tables in PostgreSQL after a success and reta
     (
       await asked(url, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'penstock%' ORDER BY 1")
     ).map((row) => row["nspname"]);
-  // A killed rebuild has left its tables, and a person was erased during another rebuild.
   await asked(
     url,
     "CREATE SCHEMA penstock_effects_rebuilt; CREATE TABLE penstock_effects_rebuilt.x ()",
@@ -106,7 +105,7 @@ test("effects rebuild replaces the tables in PostgreSQL after a success and reta
   );
 });
 
-test("penstock person reports an unavailable server without the password of the server", async () => {
+test("penstock person reports an unavailable server without its password", async () => {
   const url = "postgres://me:hunter2@127.0.0.1:1/effects";
   const message = await run(url, "person", project, "ada").catch((error: Error) => error.message);
   expect(message).toContain("127.0.0.1:1");

@@ -71,7 +71,7 @@ async function run(...args: string[]): Promise<{ out: string; err: string }> {
 }
 
 describe("penstock person", () => {
-  test("finds a person by each of its ids, and prints all digits of its properties", async () => {
+  test("finds a person by each of its ids", async () => {
     const { out } = await run("person", project, "anon");
     expect(out).toMatch(/^person [0-9a-f-]{36}\n {2}main id +ada\n/);
     expect(out).toContain('"balance":12345678901234567890.10\n');
@@ -83,7 +83,7 @@ describe("penstock person", () => {
     );
   });
 
-  test("prints the first of many ids, and the number of ids that it omits", async () => {
+  test("prints the first of many ids and the number of omitted ids", async () => {
     const { out } = await run("person", project, "id-7");
     expect(out).toMatch(/ 150 ids +id-0, .*, id-99 and 50 more\n/);
     expect(out).toMatch(/ merged from +([0-9a-f-]{36}, ){4}[0-9a-f-]{36} and 144 more\n/);
@@ -96,7 +96,7 @@ describe("penstock person", () => {
     expect(links).toMatchObject([{ a: "anon", b: "ada", outcome: "merged" }]);
   });
 
-  test("fails with an error that names the missing person or the invalid project", async () => {
+  test("fails with the name of a missing person or invalid project", async () => {
     await expect(run("person", project, "eve")).rejects.toThrow(
       `the project ${project} has no person "eve"`,
     );
@@ -104,7 +104,7 @@ describe("penstock person", () => {
   });
 });
 
-test("penstock group prints a group, or the existing group types if the group is missing", async () => {
+test("penstock group prints a group or else the existing group types", async () => {
   const { type } = groupRow("acme");
   expect((await run("group", project, type, "acme")).out).toContain('"seats":1.50\n');
   await expect(run("group", project, "team", "acme")).rejects.toThrow(`its types are ${type}`);
@@ -125,7 +125,7 @@ describe("penstock usage", () => {
     });
   });
 
-  test("exports closed days as CloudEvents, with the same ids at each export", async () => {
+  test("exports closed days as CloudEvents with the same ids each time", async () => {
     const { out } = await run(
       "usage",
       project,
@@ -157,7 +157,7 @@ describe("penstock usage", () => {
   });
 });
 
-test("penstock spikes prints the end of each spike, or that it is ongoing", async () => {
+test("penstock spikes prints the end of each finished spike", async () => {
   expect((await run("spikes", project)).out).toMatch(
     /^2026-11-22 12:00:00 UTC +ongoing +the project +900 +500 +11 +1200$/m,
   );
@@ -172,16 +172,13 @@ test.each([
   ["group", ["group", project, groupRow("acme").type, "acme"]],
   ["usage", ["usage", project]],
   ["spikes", ["spikes", project]],
-] as const)(
-  "%s reads the age of the data (as_of) before it reads the data",
-  async (method, args) => {
-    const asked = vi.spyOn(SqliteReader.prototype, "applied");
-    const read = vi.spyOn(SqliteReader.prototype, method);
-    await run(...args, "--json");
-    expect(asked.mock.invocationCallOrder[0]).toBeLessThan(read.mock.invocationCallOrder[0]!);
-    vi.restoreAllMocks();
-  },
-);
+] as const)("%s reads the age of the data before the data", async (method, args) => {
+  const asked = vi.spyOn(SqliteReader.prototype, "applied");
+  const read = vi.spyOn(SqliteReader.prototype, method);
+  await run(...args, "--json");
+  expect(asked.mock.invocationCallOrder[0]).toBeLessThan(read.mock.invocationCallOrder[0]!);
+  vi.restoreAllMocks();
+});
 
 describe("the error for an unknown project", () => {
   const near = `${project}x`;
@@ -220,7 +217,7 @@ describe("the age of the data", () => {
     expect((await run("person", project, "ada")).err).toBe("");
   });
 
-  test("is printed on standard error if the data is old, and with --json only as as_of", async () => {
+  test("is printed on standard error if the data is old", async () => {
     const file = path.join(dataDir, "old.sqlite");
     const old = new SqliteStore({ file });
     await old.open();

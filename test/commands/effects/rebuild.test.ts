@@ -12,7 +12,6 @@ import { commandWorld } from "../../kit/command-context.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { silent, temporaryFolder } from "../../kit/processes.ts";
 
-/** For each rename of a new database: whether the lock kept standby processes from writing. */
 const wasLocked = vi.hoisted((): boolean[] => []);
 vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), async (original) => {
   const { replaceDatabase, ...others } = await original();
@@ -47,7 +46,7 @@ interface Said {
   readonly err: string;
 }
 
-test("effects verify finds a change in the database, and effects rebuild replaces the database", async () => {
+test("effects rebuild repairs a change that effects verify has found", async () => {
   const { id, key } = await gateway.project();
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const at = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
@@ -99,12 +98,10 @@ test("effects verify finds a change in the database, and effects rebuild replace
   expect((await run("person", id, "me", "links")).out).toContain("merged");
   expect((await run("effects", "status")).out).toMatch(/PENSTOCK_LIVE_0 +\d+ +\d+ +0/);
 
-  // The first retained database is unchanged.
   const original = statSync(`${file}.before-rebuild`).ino;
   expect((await run("effects", "rebuild")).out).toContain(`${file}.before-rebuild-2\n`);
   expect(statSync(`${file}.before-rebuild`).ino).toBe(original);
 
-  // A symbolic link stays a link, and its target is replaced.
   const link = path.join(temporaryFolder(), "link.sqlite");
   symlinkSync(file, link);
   const linked = commandWorld();

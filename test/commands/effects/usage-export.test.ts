@@ -17,7 +17,6 @@ const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A database with usage of these days, in which one message of the stream is applied. */
 async function databaseOf(days: readonly string[], created: string): Promise<string> {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
@@ -57,8 +56,7 @@ async function exported(
   return { days, err: said.err };
 }
 
-test("usage --export stops before the first day with a message that is not applied, and lists the omitted days", async () => {
-  // The second message arrived two days ago.
+test("usage --export stops before the first day with an unapplied message", async () => {
   const stored = Date.now();
   const days = [-1, 0, 1].map((days) => dayOf(stored + days * dayMs));
   const [behind, applied] = [await natsOf(2), await natsOf(1)];
@@ -70,12 +68,12 @@ test("usage --export stops before the first day with a message that is not appli
   expect((await exported(file, applied.url)).days).toEqual(days);
 });
 
-test("usage --export exports nothing if NATS cannot report which messages are applied", async () => {
+test("usage --export exports nothing if NATS does not report the applied messages", async () => {
   const file = await databaseOf([dayOf(Date.now() - 3 * dayMs)], "2026-11-22T10:00:00Z");
   await expect(exported(file, "nats://127.0.0.1:1")).rejects.toThrow("No day was exported");
 });
 
-test("usage --export omits a day whose events are applied while the command runs", async () => {
+test("usage --export omits a day whose events are applied meanwhile", async () => {
   const stored = Date.now();
   const days = [dayOf(stored)];
   const { url, created } = await natsOf(2);
@@ -101,7 +99,7 @@ test("usage --export omits a day whose events are applied while the command runs
   expect((await exported(file, url)).days).toEqual(days);
 });
 
-test("usage --export accepts a project without events, and rejects an unknown project", async () => {
+test("usage --export accepts a project without events", async () => {
   const { url, created } = await natsOf(1);
   const connection = await connect({ servers: url });
   await addProject(connection, { id: "quiet", prefix: "penstock", replicas: 1 });

@@ -63,7 +63,6 @@ type Options = Partial<EraseOptions> & {
   readonly natsUrl: string;
   readonly ids: readonly string[];
   readonly place?: StorePlace;
-  /** The text that the user types on the terminal; undefined: there is no terminal. */
   readonly typed?: string;
 };
 
@@ -114,7 +113,6 @@ export async function messagesIn(
   return found;
 }
 
-/** The lines that `penstock export` writes for the project, and its messages. */
 export async function exported(
   natsUrl: string,
   id = project,

@@ -20,7 +20,6 @@ const postgres = await postgresForFile();
 const stream = "PENSTOCK_LIVE_0";
 const ids = ["person-to-erase"];
 const within = { timeout: 20_000 };
-/** One event per batch. */
 const single = { eventsMax: 1, bytesMax: 1_048_576, ageMsMax: 20 };
 
 const frameWith = (...names: string[]) =>
@@ -29,7 +28,7 @@ const frameWith = (...names: string[]) =>
 await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   const natsUrl = nats.url;
 
-  test("a sink that starts after messages expired reads the messages that an erasure rewrote", async () => {
+  test("a sink that starts after an expiry reads rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith(), frameWith("joe")]);
@@ -42,12 +41,11 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect(await incidentsIn(schema)).toEqual([["begun_late", 3]]);
   });
 
-  test("a sink that continues with --accept-expired reads the messages that an erasure rewrote", async () => {
+  test("a sink that continues with --accept-expired reads rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "behind";
     await untilWritten(schema, ["ann"], connection);
-    // The next message is erased, and the message after it expires unread.
     await storeFrames(connection, [frameWith("bob"), frameOf([eventOf("cid")]), frameWith("joe")]);
     await erased({ natsUrl, ids });
     await expireBefore(connection, 5);
@@ -58,7 +56,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   });
 
   test.each(["before", "behind"] as const)(
-    "a sink that starts after messages expired, and fails %s each commit, reads the messages that an erasure rewrote",
+    "a sink whose commits fail (%s the write) reads rewritten messages",
     async (when) => {
       await addProjects(connection);
       for (const name of ["ann", "bob", "cid"])
@@ -82,7 +80,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     },
   );
 
-  test("a sink that ran once with --accept-expired reads the messages that an erasure rewrote", async () => {
+  test("a sink that ran once with --accept-expired reads rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "once";
@@ -99,7 +97,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
-  test("a rebuild reads all messages of the streams, including messages that an erasure rewrote", async () => {
+  test("a rebuild reads all messages, including rewritten messages", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);
@@ -130,7 +128,6 @@ interface SinkSettings extends Partial<SinkWriterOptions> {
   readonly breaks?: BreakingTarget["breaks"];
 }
 
-/** Commits fail once before or after their write; or all commits after the first event fail. */
 class BreakingTarget extends PostgresTarget {
   breaks: "before" | "behind" | "after one" | undefined;
   #isNext = true;

@@ -7,7 +7,6 @@ import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./e
 
 type Step = Parameters<NonNullable<EraseOptions["stepped"]>>[0];
 
-/** Each lane has its own batch. Only the last step depends on the kind of database. */
 type Ends = readonly (readonly [step: Step, nth: number])[];
 const earlier: Ends = [
   ["stored", 1],
@@ -26,7 +25,6 @@ const others = ["bob", "eve", "last"];
 function tests(rig: WriterRig, ends: Ends): void {
   const { connection, nats, databases } = rig;
 
-  /** The number of times that readers find each event, in the streams and in an export. */
   async function counts(): Promise<unknown> {
     const dump = await rig.undisturbed();
     const usage = dump.filter((line) => line.startsWith('{"table":"usage_daily"'));
@@ -39,7 +37,7 @@ function tests(rig: WriterRig, ends: Ends): void {
   }
 
   test.each(ends)(
-    "the next erasure completes an erasure that was killed after the step %s, occurrence %i",
+    "an erasure killed after the step %s, occurrence %i, is completed by the next",
     async (step, nth) => {
       await addProjects(connection);
       await storeFrames(connection, [

@@ -13,7 +13,7 @@ import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./e
 const nats = await natsServerForFile();
 const postgres = await postgresForFile();
 
-test("an erasure reports messages that expired before the erasure checked them", async () => {
+test("an erasure reports messages that expired before it checked them", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const padding = "x".repeat(20_000);
@@ -30,7 +30,7 @@ test("an erasure reports messages that expired before the erasure checked them",
   expect(err).toMatch(/messages \d+ to \d+ left PENSTOCK_LIVE_0 while the stream was being read/);
 });
 
-test("a rewritten copy that no erasure has recorded stays in the stream until a replacement is stored", async () => {
+test("an unrecorded rewritten copy stays until its replacement is stored", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [frameOf(["ann", "bob", "eve"].map((id) => eventOf(id)))]);
@@ -59,7 +59,7 @@ function idsIn(lines: readonly string[]): string[] {
   return lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
 }
 
-test("readers receive an unrecorded rewritten copy after the next erasure has recorded the copy", async () => {
+test("readers receive an unrecorded rewritten copy after the next erasure", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [
@@ -82,7 +82,7 @@ test("readers receive an unrecorded rewritten copy after the next erasure has re
   await expect.poll(() => eventsAt(url), { timeout: 20_000 }).toHaveLength(3);
 });
 
-test("a sink and an export report a rewritten copy that has expired, and continue", async () => {
+test("a sink and an export report an expired rewritten copy and continue", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const hers = () => eventOf("person-to-erase");
@@ -95,7 +95,6 @@ test("a sink and an export report a rewritten copy that has expired, and continu
   expect((await exported(nats.url)).lines.length).toBe(5);
   expect((await exported(nats.url)).err).not.toContain("missing");
 
-  // The message with bob's event.
   const stream = "PENSTOCK_LIVE_0";
   await manager.streams.deleteMessage(stream, 5);
   const { lines, err: said } = await exported(nats.url);

@@ -22,7 +22,6 @@ function tests(rig: WriterRig): void {
   const linesIn = async (stream: string) =>
     (await messagesIn(connection, stream)).flatMap(({ lines }) => lines);
 
-  /** Applies all messages of the streams. Afterwards no process has the database open. */
   async function apply(place: Awaited<ReturnType<typeof databases.newDatabase>>): Promise<void> {
     const store = await rig.openStore(place);
     const writer = rig.startWriter({ store });
@@ -32,7 +31,7 @@ function tests(rig: WriterRig): void {
   }
 
   test.each(["live", "historical"] as const)(
-    "erase removes nothing if the effects have not applied a link from the %s stream",
+    "erase removes nothing if a link from the %s stream is unapplied",
     async (lane) => {
       await addProjects(connection);
       await storeFrames(connection, [frameOf([eventOf("bob")])]);
@@ -68,7 +67,7 @@ function tests(rig: WriterRig): void {
     },
   );
 
-  test("erase --allow-behind erases the known ids; its receipt lists the messages that the effects have not applied", async () => {
+  test("erase --allow-behind lists the unapplied messages in its receipt", async () => {
     await addProjects(connection);
     const place = await databases.newDatabase();
     await apply(place);
@@ -96,7 +95,7 @@ function tests(rig: WriterRig): void {
     expect(await linesIn(live)).toEqual([]);
   });
 
-  test("erase also removes the events of an id that is linked to the person while erase runs", async () => {
+  test("erase also removes events of an id that is linked meanwhile", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("eve2"), eventOf("bob")])]);
     const place = await databases.newDatabase();

@@ -18,7 +18,7 @@ async function locked(more = {}, say: (line: string) => void = () => {}): Promis
   return log;
 }
 
-test("an erasure takes over a lock only if the erasure that holds the lock has stopped its heartbeats", async () => {
+test("an erasure takes over a lock only after its heartbeats stop", async () => {
   const running = await locked();
   await expect(locked({ silenceMs: 5_000 })).rejects.toThrow(
     `another erasure is running: process ${process.pid} on `,
@@ -36,7 +36,7 @@ test("an erasure takes over a lock only if the erasure that holds the lock has s
   await log.unlock();
 });
 
-test("only one of two waiting erasures takes over the lock of a dead erasure", async () => {
+test("only one of two waiting erasures takes over a dead erasure's lock", async () => {
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "x", pid: 1, hostname: "here", beats: 1 }));
   const times = { silenceMs: 1_000, beatMs: 60_000 };
@@ -74,8 +74,8 @@ test("an erasure records rewritten messages between the heartbeats of its lock",
   expect(keys.length).toBe(30);
 });
 
-test("an erasure records nothing if another erasure took its lock during a pause", async () => {
-  // The erasure cannot detect the loss of its lock in time, because its heartbeats are rare.
+test("an erasure records nothing if it lost its lock during a pause", async () => {
+  // The heartbeats are rare, so the erasure cannot detect the loss of its lock in time.
   const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));
@@ -89,7 +89,7 @@ test("an erasure records nothing if another erasure took its lock during a pause
   await log.unlock();
 });
 
-test("an erasure stops without changing the lock if another erasure has taken the lock", async () => {
+test("an erasure stops if another erasure has taken the lock", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));

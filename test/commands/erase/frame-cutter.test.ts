@@ -33,10 +33,6 @@ test.each([
   });
 });
 
-/**
- * The expected line of "bob" after the erasure: the value that named another id is the event's own
- * id.
- */
 function withOwnId(line: string): string {
   return line.replace(
     /("(?:\$anon_distinct_id|(?:\\u0061|a)lias)":)(?:"(?:ada|x{300})"|\{"n":1\}|\d{20})/,
@@ -78,13 +74,12 @@ test.each([
       '"ada","$anon_distinct_id":"x"',
     ),
   ],
-])("the erased id is removed from another person's event that contains the id %s", (_, line) => {
+])("the erased id is removed from another person's event: %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   const { lines, ...counts } = cut([before, line, behind]);
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
   expect(lines).toEqual([before, withOwnId(line), behind]);
   expect(lines[1]).not.toBe(line);
-  // So a second cut does not find the id again.
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 
@@ -120,7 +115,7 @@ test.each([
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
 });
 
-test("an unreadable line is not erased, but is reported if it contains the erased id", () => {
+test("an unreadable line with the erased id is reported, not erased", () => {
   const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
   expect(cut([...broken, lineOf("ada")])).toEqual({
     ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },

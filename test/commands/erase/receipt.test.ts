@@ -6,7 +6,7 @@ test("the receipt of an erasure names the user who ran it", () => {
   expect(userOf(process)).toBe(userInfo().username);
 });
 
-test("the receipt of an erasure contains the user's number if the user has no name, as in a container", () => {
+test("the receipt of an erasure contains the number of a nameless user", () => {
   const nameOf = () => {
     throw new Error("uv_os_get_passwd returned ENOENT");
   };

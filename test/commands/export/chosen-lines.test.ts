@@ -29,14 +29,14 @@ test("export writes only the project's lines of a shared message", () => {
   expect(chosen).toEqual({ text: line("a", 0) + line("c", 0), events: 2, unreadable: 0 });
 });
 
-test("export selects by time of receipt, from --from inclusive to --to exclusive", () => {
+test("export selects by time of receipt, --from inclusive and --to exclusive", () => {
   const text = [0, 1, 2, 3].map((at) => line(`${at}`, at * second)).join("");
   const choice = { ...all, from: "1970-01-01T00:00:01.000Z", to: "1970-01-01T00:00:03.000Z" };
   const chosen = chosenLines("penstock.live.0.shop", text, choice);
   expect(chosen.text).toBe(line("1", second) + line("2", 2 * second));
 });
 
-test("export does not mistake text in an event name for a field of the record", () => {
+test("export does not mistake text in an event name for a field", () => {
   const event = 'received_at":"2099-01-01T00:00:00.000Z","project_id":"shop';
   const text = line("a", 0, "other", event);
   expect(chosenLines("penstock.live.0.~", text, all).events).toBe(0);
@@ -44,7 +44,7 @@ test("export does not mistake text in an event name for a field of the record", 
   expect(chosenLines("penstock.live.0.shop", line("a", 0, "shop", event), later).events).toBe(0);
 });
 
-test("export counts a line that is not a record, and writes all other lines", () => {
+test("export counts a line that is not a record", () => {
   const text = `no JSON\n${line("a", 0)}{"uuid":\n`;
   const chosen = chosenLines("penstock.live.0.shop", text, all);
   expect(chosen).toEqual({ text: line("a", 0), events: 1, unreadable: 2 });

@@ -52,7 +52,7 @@ test("an export reports messages that expire while it reads the stream", async (
   expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 during the export/);
 });
 
-test("an export ends with one report if all unread messages are removed from the stream", async () => {
+test("an export reports once that all unread messages were removed", async () => {
   const { manager } = await connected();
   const { running, said, release } = await heldUpExport();
   await manager.streams.purge(stream);

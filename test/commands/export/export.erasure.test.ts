@@ -23,9 +23,6 @@ async function freshProject(): Promise<NatsConnection> {
   return connection;
 }
 
-/**
- * Returns how many events of the other persons are exported once, twice, and so on: `{ 1: all }`.
- */
 function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
   const times = new Map<string, number>();
   for (const line of lines) {
@@ -39,7 +36,7 @@ function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
 
 const isBob = (id: string) => id.startsWith("bob-");
 
-test("an export during an erasure writes each event of the other persons once", async () => {
+test("an export during an erasure writes each other event once", async () => {
   const connection = await freshProject();
   const bobs = Array.from({ length: frames }, (_, nth) =>
     eventOf(`bob-${nth}`, { properties: { padding } }),

@@ -68,7 +68,7 @@ function ids(lines: readonly string[]): unknown[] {
   });
 }
 
-test("export writes a project's events as they are stored, and exits", async () => {
+test("export writes a project's events as they are stored", async () => {
   const { lines, err } = await exported({});
   const past = Array.from({ length: hours }, (_, hour) => `${alpha.id}-${hour}`);
   expect(ids(lines)).toEqual(["alpha first", "alpha last", ...past]);
@@ -122,7 +122,7 @@ test("export leaves no file when interrupted", async () => {
 });
 
 test.each(formats)(
-  "two exports to one file at the same time leave one complete %s file",
+  "two simultaneous exports to one file leave one complete %s file",
   async (format) => {
     const folder = temporaryFolder();
     const [alone, both] = [path.join(folder, "alone"), path.join(folder, "both")];
@@ -227,7 +227,7 @@ test.each(formats)(
   },
 );
 
-test("export reports the partial files of a killed export, but does not remove these files", async () => {
+test("export reports the partial files of a killed export", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   const part = `${out}.${randomUUID()}.part`;

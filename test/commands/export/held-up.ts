@@ -11,7 +11,6 @@ interface SlowExport {
   release(): void;
 }
 
-/** Runs the export until it writes, and pauses it until `release` is called. */
 export async function heldUp(
   config: Config,
   options: ExportOptions & { readonly project: string },

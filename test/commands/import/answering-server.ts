@@ -4,7 +4,6 @@ import { onTestFinished } from "vitest";
 
 interface AnsweringServer {
   readonly port: number;
-  /** The property `n` of each received event, in order. */
   readonly taken: number[];
   readonly bodies: string[];
 }
@@ -13,7 +12,6 @@ interface TakenBody {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-/** Adds `more` to each answer. Waits for `before` before each answer. */
 export async function answeringServer(
   more: object = {},
   before: () => Promise<void> | void = () => {},

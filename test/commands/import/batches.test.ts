@@ -18,14 +18,14 @@ async function uuidsOf(text: string, options = {}): Promise<unknown[]> {
   return (await sentOf(text, options)).map((event) => event["uuid"]);
 }
 
-test("import sends a line with a uuid unchanged, byte by byte", async () => {
+test("import sends a line with a uuid unchanged", async () => {
   const odd = `{ "event":"s\\u0065en" , "uuid":"${uuid}","distinct_id":1e2,"big":12345678901234567890}`;
   const { bodies } = await bodiesOf([`${odd}\r\n`]);
   const head = '{"api_key":"phc_test","historical_migration":true,"batch":[';
   expect(bodies[0]!.trimEnd()).toBe(`${head}${odd}]}`);
 });
 
-test("import sends a line unchanged if another line of the request is malformed", async () => {
+test("import sends a line unchanged next to a malformed line", async () => {
   const odd = `{ "event":"e", "uuid":"${uuid}","distinct_id":1e2,"big":12345678901234567890}`;
   const { bodies } = await bodiesOf([`${odd}\nnot json\n`]);
   expect(bodies[0]).toContain(`"batch":[${odd}]`);
@@ -36,7 +36,7 @@ test("import treats a raw carriage return between tokens as white space", async 
   expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
 });
 
-test("import pads a small body so that the gateway recognises a repetition of the body", async () => {
+test("import pads a small body so that its repetition is recognised", async () => {
   const { bodies } = await bodiesOf([line({ uuid })]);
   expect(bodies[0]!.length + 1_024).toBeGreaterThan(524_288);
   const many = await bodiesOf([line({ uuid }).repeat(600)]);
@@ -46,7 +46,7 @@ test("import pads a small body so that the gateway recognises a repetition of th
 describe("the uuid of an imported line without a uuid", () => {
   const text = line({ n: 1 }) + line({ n: 2 }) + line({ n: 2 }) + line({ n: 3 });
 
-  test("is the same at each import, however the bytes are split and sent", async () => {
+  test("is the same at each import", async () => {
     const once = await uuidsOf(text);
     expect(await uuidsOf(text)).toEqual(once);
     expect(await uuidsOf(text, { limits: { bytesMax: 150, linesMax: 2 } })).toEqual(once);
@@ -63,7 +63,7 @@ describe("the uuid of an imported line without a uuid", () => {
       expect(one).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   });
 
-  test("does not change if lines are added after the line, but changes if a line is added before the line", async () => {
+  test("changes only if a line is added before the line", async () => {
     const uuids = await uuidsOf(text);
     expect((await uuidsOf(text + line())).slice(0, 4)).toEqual(uuids);
     const others = await uuidsOf(line({ n: 0 }) + text);
@@ -84,7 +84,7 @@ describe("the uuid of an imported line without a uuid", () => {
     expect((await uuidsOf(line({ uuid: "17" })))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("is derived from the source's event id, and is the same in every file", async () => {
+  test("is derived from the source's event id", async () => {
     const call = JSON.stringify({ type: "track", event: "a", userId: "u", messageId: "m-1" });
     const [one, two] = await uuidsOf(`${call}\n${call}\n`);
     const [other] = await uuidsOf(`${call.replace("m-1", "m-2")}\n`);
@@ -92,7 +92,7 @@ describe("the uuid of an imported line without a uuid", () => {
     expect(other).not.toBe(one);
   });
 
-  test("is the `id` that PostHog's API exports if the line has no valid `uuid`", async () => {
+  test("is the `id` of a PostHog export without a valid `uuid`", async () => {
     const own = { id: uuid, properties: { uuid: "nested", "x uuid": '"uuid"' } };
     expect(await uuidsOf(line(own))).toEqual([uuid]);
     expect(await uuidsOf(line({ ...own, uuid: null }))).toEqual([uuid]);
@@ -131,19 +131,16 @@ describe("import", () => {
     ["with nothing between them", ""],
     ["with blanks between them", " \t "],
     ["with JSON that closes the batch between them", `],"batch":[`],
-  ])(
-    "sends two objects on one line, %s, as two events if the line can be split",
-    async (_, between) => {
-      const two = `${numbered(2).trim()}${between}${numbered(3)}`;
-      const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
-      const sent = JSON.parse(bodies[0]!).batch as Numbered[];
-      const isBroken = between.startsWith("]");
-      expect(sent.map(({ properties: { n } }) => n)).toEqual(isBroken ? [1, 2, 4] : [1, 2, 3, 4]);
-      expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
-      expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
-      expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
-    },
-  );
+  ])("sends two objects on one line, %s, as two events", async (_, between) => {
+    const two = `${numbered(2).trim()}${between}${numbered(3)}`;
+    const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
+    const sent = JSON.parse(bodies[0]!).batch as Numbered[];
+    const isBroken = between.startsWith("]");
+    expect(sent.map(({ properties: { n } }) => n)).toEqual(isBroken ? [1, 2, 4] : [1, 2, 3, 4]);
+    expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
+    expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
+    expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
+  });
 
   test("writes one note for an array of events with invalid uuids", async () => {
     const array = ["x", "y", "z"].map((wrong) => line({ uuid: wrong }).trim()).join(",");
@@ -152,7 +149,7 @@ describe("import", () => {
     expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
   });
 
-  test("sends each event of an array on a line, and reports an element that is not an object", async () => {
+  test("sends each event of an array on a line", async () => {
     const array = `[${numbered(2).trim()},7,${numbered(3).trim()}]\n`;
     const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${array}${numbered(4)}`]);
     const sent = JSON.parse(bodies[0]!).batch as Numbered[];
@@ -187,18 +184,15 @@ describe("import", () => {
       `{"type":"track","n":${long},"a":${deep}}`,
     ],
     ["segment", "a number", long],
-  ])(
-    "reports a line in the format %s and sends all other lines: the line is %s",
-    async (name, _, bad) => {
-      const format = formatNamed(name);
-      const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
-      const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
-      expect(notes.filter(({ isStored }) => !isStored)).toMatchObject([{ line: 2 }]);
-      expect(lines).toEqual([[1, 3]]);
-    },
-  );
+  ])("reports a line in the format %s: the line is %s", async (name, _, bad) => {
+    const format = formatNamed(name);
+    const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
+    const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
+    expect(notes.filter(({ isStored }) => !isStored)).toMatchObject([{ line: 2 }]);
+    expect(lines).toEqual([[1, 3]]);
+  });
 
-  test("reports bytes that are not UTF-8, and replaces these bytes as the gateway does", async () => {
+  test("reports and replaces bytes that are not UTF-8", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ properties: { n: "?" } }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),
@@ -209,7 +203,7 @@ describe("import", () => {
   });
 
   test.each(["posthog", "mixpanel", "segment", "amplitude"])(
-    "reports NaN and Infinity, and stores them as null as the gateway does: %s",
+    "reports NaN and Infinity and stores them as null: %s",
     async (name) => {
       const event = { type: "track", event: "e", userId: "u", time: 1, event_type: "e" };
       const properties = { time: 1, n: 0 };
@@ -235,7 +229,7 @@ describe("a resumed import", () => {
   const limits = { bytesMax: 1e6, linesMax: 2 };
 
   test.each([0, 1, 2])(
-    "sends the same bodies as an uninterrupted import, if it continues after batch %i",
+    "sends the same bodies as an uninterrupted import after batch %i",
     async (index) => {
       const whole = await bodiesOf([text], { limits });
       expect(whole.bodies.length).toBe(3);
@@ -262,7 +256,7 @@ describe("a resumed import", () => {
   });
 });
 
-test("import skips a byte order mark at the beginning of each joined file", async () => {
+test("import skips a byte order mark at the start of each joined file", async () => {
   const mark = "\ufeff";
   const sent = await sentOf(`${mark}${line({ uuid })}${mark}${line({ uuid })}`);
   expect(sent.length).toBe(2);

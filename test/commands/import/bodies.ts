@@ -1,5 +1,3 @@
-// The requests that an import would send for a text: complete bodies, and the reports on lines.
-
 import { bodyHead, bodyOf, type LineNote, paddingOf } from "../../../src/commands/import/batch.ts";
 import { Batches, type BatchesOptions } from "../../../src/commands/import/batches.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
@@ -8,10 +6,8 @@ const head = bodyHead("phc_test");
 
 interface Bodies {
   readonly bodies: string[];
-  /** The line of each event, body by body. */
   readonly lines: (readonly number[])[];
   readonly notes: LineNote[];
-  /** For each batch: the fingerprint of all lines up to the last line of the batch. */
   readonly done: { readonly lines: number; readonly fingerprint: string }[];
 }
 

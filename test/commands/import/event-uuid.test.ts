@@ -1,5 +1,3 @@
-// A line keeps the uuid that an older version derived.
-
 import { expect, test } from "vitest";
 import { isUuidText, LineHash, uuidOfSource } from "../../../src/commands/import/event-uuid.ts";
 
@@ -15,7 +13,7 @@ test.each([
   expect(isUuidText(uuid)).toBe(true);
 });
 
-test("import derives the same uuids and fingerprints from a file's lines as earlier releases", () => {
+test("import derives the same uuids from lines as earlier releases", () => {
   const hash = new LineHash();
   const found = ["{}", '{"a":1}', "x".repeat(300_000), ""].map((line) => {
     hash.add(Buffer.from(line));

@@ -14,7 +14,6 @@ interface Ran {
 
 interface RunOptions {
   readonly stdin?: string;
-  /** Called with the function that stops the command. */
   readonly stopper?: (stop: AbortController) => void;
 }
 

@@ -5,7 +5,7 @@ import { fileWith, linesOf, runImport } from "./import-kit.ts";
 const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_BYTES_MAX: String(4 * 1_048_576) } });
 
 test.each([[50], [700]])(
-  "a gateway with large frames recognises an import that is repeated within two minutes: %d lines",
+  "a gateway with large frames recognises a repeated import: %d lines",
   async (lines) => {
     const project = await gateway.project();
     const file = fileWith(linesOf(lines));

@@ -1,5 +1,3 @@
-// The import was killed while its last request was in flight, and the file has grown since.
-
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { answeringServer } from "./answering-server.ts";
@@ -10,39 +8,35 @@ const lines = (count: number): string[] => linesOf(count).split(/(?<=\n)/);
 test.each([
   ["the only request", 5],
   ["one of several requests", 50],
-])(
-  "a resumed import repeats its last request (%s) unchanged before it sends new lines",
-  async (_, count) => {
-    const all = lines(count + 3);
-    const file = fileWith(all.slice(0, count).join(""));
-    const state = `${file}.penstock-import`;
-    const { port, bodies } = await answeringServer({}, () => {
-      if (bodies.at(-1)?.includes(`"n":${count - 1}}`) === true)
-        copyFileSync(state, `${state}.then`);
-    });
-    const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--batch-bytes", "2000", file];
-    await runImport(args);
-    const last = bodies.at(-1);
-    copyFileSync(`${state}.then`, state);
-    appendFileSync(file, all.slice(count).join(""));
-    const sentBefore = bodies.splice(0).length;
-    const { error } = await runImport(args);
-    expect(error).toBeUndefined();
-    expect(bodies).toHaveLength(2);
-    expect(bodies[0]).toBe(last);
-    expect(sentBefore > 1).toBe(count > 5);
-    expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({
-      lines: count + 3,
-      finished: true,
-    });
-  },
-);
+])("a resumed import repeats its last request (%s) before new lines", async (_, count) => {
+  const all = lines(count + 3);
+  const file = fileWith(all.slice(0, count).join(""));
+  const state = `${file}.penstock-import`;
+  const { port, bodies } = await answeringServer({}, () => {
+    if (bodies.at(-1)?.includes(`"n":${count - 1}}`) === true) copyFileSync(state, `${state}.then`);
+  });
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--batch-bytes", "2000", file];
+  await runImport(args);
+  const last = bodies.at(-1);
+  copyFileSync(`${state}.then`, state);
+  appendFileSync(file, all.slice(count).join(""));
+  const sentBefore = bodies.splice(0).length;
+  const { error } = await runImport(args);
+  expect(error).toBeUndefined();
+  expect(bodies).toHaveLength(2);
+  expect(bodies[0]).toBe(last);
+  expect(sentBefore > 1).toBe(count > 5);
+  expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({
+    lines: count + 3,
+    finished: true,
+  });
+});
 
 test.each([
   ["a blank line", "\n"],
   ["a line that is too long", `${JSON.stringify({ event: "e", x: "x".repeat(3_000) })}\n`],
 ])(
-  "a resumed import repeats its last request unchanged if the file continues with %s",
+  "a resumed import repeats its last request if the file continues with %s",
   async (_, between) => {
     const all = lines(12);
     const file = fileWith(all.slice(0, 10).join(""));
@@ -62,7 +56,7 @@ test.each([
   },
 );
 
-test("the state of an import does not record an address that never responded", async () => {
+test("the state of an import omits an address that never responded", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
   const other = await answeringServer();
   const file = fileWith(linesOf(5));
@@ -75,7 +69,7 @@ test("the state of an import does not record an address that never responded", a
   expect(out).toContain("5 events stored");
 });
 
-test("an import that was killed twice in the same request repeats that request unchanged, even if the file grew", async () => {
+test("an import killed twice in one request repeats that request unchanged", async () => {
   const all = lines(13);
   const file = fileWith(all.slice(0, 10).join(""));
   const state = `${file}.penstock-import`;

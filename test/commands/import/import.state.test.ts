@@ -23,7 +23,7 @@ describe("the state of an import", () => {
     expect(taken).toEqual(upTo(8));
   });
 
-  test("rejects a different key without --same-project, and accepts a different key with --same-project", async () => {
+  test("accepts a different key only with --same-project", async () => {
     const { port, taken } = await answeringServer();
     const url = `http://127.0.0.1:${port}`;
     const file = fileWith(linesOf(5));
@@ -42,7 +42,7 @@ describe("the state of an import", () => {
     expect(after.err).toContain("was imported before");
   });
 
-  test("rejects a different address, and names the recorded address", async () => {
+  test("rejects a different address and names the recorded address", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     await runImport(["--url", `http://127.0.0.1:${one.port}`, "--key", "k", file]);
@@ -59,7 +59,7 @@ describe("the state of an import", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("omits user and password of the address, so a later import may use different credentials", async () => {
+  test("omits user and password of the address", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
@@ -92,7 +92,7 @@ test("a second import of a file fails while the first import runs", async () => 
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
 });
 
-test("an import sends at most one more request after it failed to write its state, and then fails", async () => {
+test("an import fails after it failed to write its state", async () => {
   const file = fileWith(linesOf(100));
   let requests = 0;
   const { port } = await answeringServer({}, () => {
@@ -107,7 +107,7 @@ test("an import sends at most one more request after it failed to write its stat
   expect(requests).toBe(2);
 });
 
-test("an import does not follow a symbolic link at the path of its next state file", async () => {
+test("an import follows no symbolic link at its next state file", async () => {
   const { port } = await answeringServer();
   const file = fileWith(linesOf(5));
   symlinkSync(`${file}.other`, `${file}.penstock-import.new`);
@@ -116,7 +116,7 @@ test("an import does not follow a symbolic link at the path of its next state fi
   expect(existsSync(`${file}.other`)).toBe(false);
 });
 
-test("an import reports an incomplete last line, and imports the line when it is complete", async () => {
+test("an import reports an incomplete last line and imports it later", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(6), -30];
   const file = fileWith(text.slice(0, cut));
@@ -131,7 +131,7 @@ test("an import reports an incomplete last line, and imports the line when it is
   expect(taken).toEqual(upTo(6));
 });
 
-test("an incomplete last line stays unfinished, however often the import runs", async () => {
+test("an incomplete last line stays unfinished in every run", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(2), -30];
   const file = fileWith(text.slice(0, cut));
@@ -148,7 +148,7 @@ test("an incomplete last line stays unfinished, however often the import runs", 
   expect(taken).toEqual(upTo(2));
 });
 
-test("with --format, a file whose only line is incomplete is imported after the line is completed", async () => {
+test("with --format, a file with only an incomplete line is imported later", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(1), -30];
   const file = fileWith(text.slice(0, cut));
@@ -169,7 +169,7 @@ test("an import accepts a complete last line without a line feed", async () => {
 });
 
 test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
-  "an import continues if the error list of an answer is malformed: %j",
+  "an import continues despite a malformed error list: %j",
   async (errors) => {
     const { port, taken } = await answeringServer({ errors, accepted: 3, dropped: 1 });
     const file = fileWith(linesOf(4));

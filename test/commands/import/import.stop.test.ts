@@ -7,7 +7,7 @@ interface TakenBatch {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-test("a stopped import waits for the pending answer, and resumes after that request", async () => {
+test("a stopped import waits for the pending answer", async () => {
   const taken: number[] = [];
   let stopping: AbortController | undefined;
   const server = createServer((request, response) => {
@@ -18,7 +18,6 @@ test("a stopped import waits for the pending answer, and resumes after that requ
     request.on("end", () => {
       const { batch } = JSON.parse(body) as TakenBatch;
       taken.push(...batch.map(({ properties }) => properties.n));
-      // The import is stopped before the second request is answered.
       if (taken.length > 50) stopping?.abort();
       response.end(JSON.stringify({ status: "Ok", accepted: batch.length, dropped: 0 }));
     });
@@ -43,7 +42,7 @@ test("a stopped import waits for the pending answer, and resumes after that requ
   expect(taken).toEqual([...Array(500).keys()]);
 });
 
-test("an import that cannot write its state sends nothing, and names --state in its error", async () => {
+test("an import that cannot write its state sends nothing", async () => {
   let requests = 0;
   const server = createServer((_, response) => {
     requests++;

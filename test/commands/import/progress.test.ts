@@ -22,7 +22,7 @@ function progressTo(isTerminal: boolean) {
   return { world, progress, at };
 }
 
-test("an import prints a progress line every five seconds, with the rate and the remaining time", () => {
+test("an import prints a progress line every five seconds", () => {
   const { world, progress, at } = progressTo(false);
   progress.begin(at(0));
   for (let second = 1; second <= 12; second++) progress.update(at(second));
@@ -32,7 +32,7 @@ test("an import prints a progress line every five seconds, with the rate and the
   );
 });
 
-test("the progress of an import rewrites one line on a terminal, and other lines are printed above it", () => {
+test("the progress of an import rewrites one line on a terminal", () => {
   const { world, progress, at } = progressTo(true);
   progress.begin(at(0));
   progress.update(at(1));

@@ -16,7 +16,6 @@ interface World {
   readonly atMs: number[];
 }
 
-/** Sends the given answers to the first requests, and "stored" to all later requests. */
 async function gatewayThatSays(...script: Scripted[]): Promise<World> {
   const bodies: string[] = [];
   const atMs: number[] = [];
@@ -53,7 +52,7 @@ function senderTo(url: URL, options: Partial<ConstructorParameters<typeof Sender
 
 const body = Buffer.from("[1,2]");
 
-test("import repeats a request after 503, 429, a broken connection and a proxy's 502", async () => {
+test("import repeats a request after a temporary error", async () => {
   const { url, bodies, atMs } = await gatewayThatSays(
     { status: 503, headers: { "retry-after": "1" }, text: '{"code":"overloaded","detail":"Full"}' },
     "reset",
@@ -78,7 +77,7 @@ test("import repeats a request after 503, 429, a broken connection and a proxy's
 });
 
 test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
-  "import slows down even if the server does not request a pause (Retry-After: %s)",
+  "import slows down without a requested pause (Retry-After: %s)",
   async (retryAfter) => {
     const away = { status: 503, headers: { "retry-after": retryAfter } };
     const { url, atMs } = await gatewayThatSays(away, away, away);
@@ -145,10 +144,7 @@ test.each([
       errors: [{ index: 0, code: "invalid_properties", detail: "D" }],
     },
   ],
-])(
-  "import determines from the answer %j whether events were stored, were rejected or must be sent in smaller parts",
-  async (answer, outcome) => {
-    const { url } = await gatewayThatSays(answer);
-    expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
-  },
-);
+])("import determines the outcome of a request from the answer %j", async (answer, outcome) => {
+  const { url } = await gatewayThatSays(answer);
+  expect(await senderTo(url).sender.send(body, 1)).toMatchObject(outcome);
+});

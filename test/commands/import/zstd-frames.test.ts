@@ -8,7 +8,6 @@ const frames = parts.flatMap((text) => [
   zstdCompressSync(Buffer.from(text)),
   zstdCompressSync(Buffer.from(text), checked),
 ]);
-/** The magic number, length and content of a skippable frame. */
 const skippable = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
 const file = Buffer.concat([skippable, ...frames.slice(0, 5), skippable, ...frames.slice(5)]);
 

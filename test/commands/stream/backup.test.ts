@@ -1,10 +1,22 @@
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import {
+  appendFileSync,
+  existsSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { open } from "node:fs/promises";
 import path from "node:path";
+import { Writable } from "node:stream";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { commandLine } from "../../../src/app/command-line.ts";
+import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
-import { startNatsServer } from "../../kit/nats-server.ts";
+import { startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { runCommand } from "../../kit/run-command.ts";
 import { streamRig } from "./stream-kit.ts";
@@ -17,7 +29,6 @@ async function emptyServer() {
   return other.url;
 }
 
-/** Restores a backup with one stream. */
 async function restored(url: string, folder: string) {
   const env = { PENSTOCK_NATS_URL: url, PENSTOCK_DATA_DIR: temporaryFolder() };
   return await runCommand(env, ["stream", "restore", folder]);
@@ -37,7 +48,7 @@ async function contentOf(url: string, stream: string) {
 }
 
 describe("stream backup and restore", () => {
-  test("copy the limits, the projects, and every message that was acknowledged before the backup, even under load", async () => {
+  test("copy every message that was acknowledged before the backup", async () => {
     const { stream, env } = await streamRig(server);
     await runCommand(env, ["project", "add", "shop", "--key", "phc_shop"]);
     await stream(["set", "live", "--max-age", "2d"]);
@@ -67,7 +78,8 @@ describe("stream backup and restore", () => {
     const back = await restored(url, folder);
     expect(back.fault).toBeUndefined();
     expect(back.audit).toMatchObject([
-      { change: "stream restore", result: "done" },
+      { change: "stream restore", result: "done", stream: "KV_penstock_limits" },
+      { stream: "KV_penstock_projects" },
       { stream: "PENSTOCK_HISTORICAL_0" },
       { stream: "PENSTOCK_LIVE_0" },
     ]);
@@ -81,17 +93,133 @@ describe("stream backup and restore", () => {
     expect(shown).toMatchObject([{ age_max_seconds: 172_800, set_by_command: ["max_age"] }]);
   });
 
-  test("refuse an existing stream or folder, and change nothing", async () => {
+  test("a restore that is stopped reports what is missing, and the next run restores only that", async () => {
+    const { stream, publish, js } = await streamRig(server);
+    await publish("shop", "historical");
+    // Many chunks, as JetStream's compression does not shorten them.
+    for (let count = 0; count < 20; count++)
+      await js.publish("penstock.live.0.shop", randomBytes(500_000));
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder])).fault).toBeUndefined();
+    const url = await emptyServer();
+    const env = { PENSTOCK_NATS_URL: url, PENSTOCK_DATA_DIR: temporaryFolder() };
+    const { context, said, stop } = commandWorld(env);
+    // The historical stream is restored first.
+    const stdout = new Writable({
+      write(chunk: Buffer, _, done) {
+        if (chunk.includes("PENSTOCK_HISTORICAL_0: 1 message")) stop.abort();
+        done();
+      },
+    });
+    const stopped = commandLine({ ...context, stdout }).parseAsync(["stream", "restore", folder], {
+      from: "user",
+    });
+    await expect(stopped).rejects.toThrow(
+      "stream restore: PENSTOCK_LIVE_0: stopped. Not restored: PENSTOCK_LIVE_0. Run the command again",
+    );
+    expect(said.err).toContain('"result":"failed"');
+    // JetStream needs some seconds to discard the part that it has.
+    const again = await vi.waitFor(
+      async () => {
+        const run = await restored(url, folder);
+        expect(run.fault).toBeUndefined();
+        return run;
+      },
+      { timeout: 20_000, interval: 500 },
+    );
+    expect(again.out).toContain("PENSTOCK_HISTORICAL_0: unchanged: it already ends as in the");
+    expect(await contentOf(url, "PENSTOCK_LIVE_0")).toEqual(
+      await contentOf(server.url, "PENSTOCK_LIVE_0"),
+    );
+    const lane = await runCommand(env, ["stream", "restore", folder, "live"]);
+    expect(lane.out).toMatch(/^PENSTOCK_LIVE_0: unchanged: .*\n$/);
+    expect((await runCommand(env, ["stream", "restore", folder, "lve"])).fault).toContain(
+      `${folder} contains no backup of lve: it contains `,
+    );
+    const third = await restored(url, folder);
+    expect([third.fault, third.audit]).toEqual([undefined, []]);
+    expect(third.out.match(/: unchanged: /g)?.length).toBeGreaterThanOrEqual(2);
+  }, 60_000);
+
+  test("a backup reports success when every file and every folder that names it is on the disk", async () => {
+    const { stream, publish } = await streamRig(server);
+    await publish("shop");
+    const parent = temporaryFolder();
+    const handle = await open(parent);
+    const handles = Object.getPrototypeOf(handle) as { sync: () => Promise<void> };
+    await handle.close();
+    const sync = handles.sync;
+    const synced: string[] = [];
+    handles.sync = async function (this: { fd: number }) {
+      await sync.call(this);
+      synced.push(readlinkSync(`/proc/self/fd/${this.fd}`));
+    };
+    onTestFinished(() => {
+      handles.sync = sync;
+    });
+    const folder = path.join(parent, "new", "backup");
+    expect((await stream(["backup", folder, "live"])).out).toContain("backup complete");
+    const own = path.join(folder, "PENSTOCK_LIVE_0");
+    expect(synced).toEqual([
+      path.join(own, "stream.tar.s2"),
+      path.join(own, "backup.json.new"),
+      ...[own, own, folder, path.join(parent, "new"), parent],
+    ]);
+  });
+
+  test("a backup that is stopped removes the incomplete copy of the stream, and reports it", async () => {
+    const { env, js } = await streamRig(server);
+    for (let count = 0; count < 20; count++)
+      await js.publish("penstock.live.0.shop", randomBytes(500_000));
+    const folder = path.join(temporaryFolder(), "backup");
+    const { context, stop } = commandWorld(env);
+    const run = commandLine(context).parseAsync(["stream", "backup", folder, "live"], {
+      from: "user",
+    });
+    const fault = run.then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    const data = path.join(folder, "PENSTOCK_LIVE_0");
+    while (!existsSync(data)) await new Promise((resolve) => setImmediate(resolve));
+    stop.abort();
+    expect(await fault).toBe(
+      `stream backup: PENSTOCK_LIVE_0: stopped: the backup is incomplete. Remove ${folder}, or name another folder, and run the command again`,
+    );
+    expect(existsSync(data)).toBe(false);
+  });
+
+  test("refuse an existing stream or folder", async () => {
     const { stream, publish, messages } = await streamRig(server);
     await publish("shop");
     const folder = path.join(temporaryFolder(), "backup");
     expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
     await publish("shop");
     expect((await stream(["restore", folder])).fault).toContain(
-      "the stream PENSTOCK_LIVE_0 exists, and a restore never replaces one",
+      "the stream PENSTOCK_LIVE_0 exists and ends at 2, its backup ends at 1: a restore never replaces",
     );
     expect(await messages()).toBe(2);
     expect((await stream(["backup", folder, "live"])).fault).toContain("PENSTOCK_LIVE_0 exists");
+  });
+
+  test("a restore replaces empty streams, which a gateway has created, only with --replace-empty", async () => {
+    const { stream, publish, messages, ensure, manager } = await streamRig(server);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    await manager.streams.delete("PENSTOCK_LIVE_0");
+    await untilStreamsGone(server, ["PENSTOCK_LIVE_0"]);
+    await ensure();
+    expect((await stream(["restore", folder])).fault).toContain(
+      "these streams exist and are empty: PENSTOCK_LIVE_0. Nothing was changed.",
+    );
+    expect(await messages()).toBe(0);
+    const replaced = await stream(["restore", folder, "--replace-empty"]);
+    expect([replaced.fault, await messages()]).toEqual([undefined, 1]);
+    expect(replaced.audit).toMatchObject([
+      { change: "stream remove", stream: "PENSTOCK_LIVE_0" },
+      { change: "stream restore", stream: "PENSTOCK_LIVE_0" },
+    ]);
   });
 
   test.each([
@@ -120,7 +248,7 @@ describe("stream backup and restore", () => {
       (folder: string) => rmSync(path.join(folder, "stream.tar.s2")),
       "cannot read",
     ],
-  ])("refuse %s, before anything is restored", async (_, damage, said) => {
+  ])("refuse %s before anything is restored", async (_, damage, said) => {
     const { stream, publish } = await streamRig(server);
     await publish("shop");
     const folder = path.join(temporaryFolder(), "backup");

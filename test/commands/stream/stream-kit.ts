@@ -18,21 +18,20 @@ interface StreamRig {
   readonly manager: JetStreamManager;
   readonly js: JetStreamClient;
   readonly env: Readonly<Record<string, string>>;
-  /** Runs `penstock stream`. */
+  /** Runs `penstock stream`; `set` and `purge` with `--no-effects`. */
   stream(args: readonly string[], typed?: string): Promise<CommandRun>;
-  /** Does what a gateway does at its start. */
   ensure(): Promise<void>;
   publish(project: string, lane?: "live" | "historical"): Promise<number>;
   messages(stream?: string): Promise<number>;
 }
 
-/** Both lanes without messages, and no effects database. */
 export async function streamRig(server: TestNatsServer): Promise<StreamRig> {
   const connection = await connect({ servers: server.url });
   onTestFinished(() => connection.close());
   const manager = await jetstreamManager(connection);
   for (const name of ["PENSTOCK_LIVE_0", "PENSTOCK_HISTORICAL_0"])
     await manager.streams.delete(name).catch(() => {});
+  await manager.streams.delete("KV_penstock_limits").catch(() => {});
   const env = {
     PENSTOCK_NATS_URL: server.url,
     PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax),
@@ -45,7 +44,10 @@ export async function streamRig(server: TestNatsServer): Promise<StreamRig> {
   const js = jetstream(connection);
   return {
     ...{ manager, js, env, ensure },
-    stream: (args, typed) => runCommand(env, ["stream", ...args], typed),
+    stream: (args, typed) => {
+      const isChecked = args[0] === "set" || args[0] === "purge";
+      return runCommand(env, ["stream", ...args, ...(isChecked ? ["--no-effects"] : [])], typed);
+    },
     publish: async (project, lane = "live") =>
       (await js.publish(`penstock.${lane}.0.${project}`, "{}\n")).seq,
     messages: async (stream = "PENSTOCK_LIVE_0") =>

@@ -12,16 +12,12 @@ export interface Look {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly colorScheme?: "light" | "dark";
   readonly query?: string;
-  /** The text of the page's status to wait for. Default: Ready. */
   readonly status?: string;
   readonly address: string;
-  /** Messages that the browser itself logs about error responses and closed connections. */
   readonly expected?: RegExp;
 }
 
-/**
- * A page that is closed when the test ends. The test fails if the browser has reported a problem.
- */
+/** The test fails if the browser has reported a problem. */
 export async function visitPage(browser: Browser, look: Look): Promise<Page> {
   const { viewport = wide, colorScheme = "light", query = "", status = "Ready" } = look;
   const { address, expected } = look;

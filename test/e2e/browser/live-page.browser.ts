@@ -36,7 +36,7 @@ async function send(project: TestProject, ...events: string[]): Promise<void> {
   expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
 }
 
-test("the live page shows a curl command before the first event, then the event", async () => {
+test("the live page shows a curl command before the first event", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#empty-title").textContent()).toContain("No events yet.");
   expect(await page.locator("#curl").textContent()).toContain(
@@ -85,7 +85,7 @@ test("the live page sorts events of both streams by time of receipt", async () =
   await expect.poll(own).toEqual(received.toReversed());
 });
 
-test("the live page reports a missing project, and states that the rates include all projects", async () => {
+test("the live page reports a missing project", async () => {
   const page = await visit({ query: "?project=nosuch" });
   await expect
     .poll(() => page.locator("#empty-title").textContent())
@@ -96,7 +96,7 @@ test("the live page reports a missing project, and states that the rates include
   await expect.poll(() => page.locator("#of-all").isVisible()).toBe(false);
 });
 
-test("the live page adds no events while paused, and shows the record of an opened event", async () => {
+test("the live page adds no events while paused", async () => {
   const page = await visit();
   await send(alpha, "first");
   await expect.poll(async () => (await names(page))[0]).toBe("first");
@@ -142,7 +142,7 @@ test("the live page shows the gateway's error for an invalid project id", async 
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
 });
 
-test("the live page shows rejected requests as not stored, and shows an unknown path", async () => {
+test("the live page shows rejected requests as not stored", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#lost-total").textContent()).toMatch(/requests? rejected/);
   const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
@@ -155,7 +155,7 @@ test("the live page shows rejected requests as not stored, and shows an unknown 
     .toContain("There is nothing at /captur");
 });
 
-test("the live page has one tab stop for all rows, and moves between rows with the arrow keys", async () => {
+test("the live page has one tab stop for all rows", async () => {
   const page = await visit();
   for (const name of ["row 1", "row 2", "row 3"]) await send(alpha, name);
   await expect
@@ -173,7 +173,7 @@ test("the live page has one tab stop for all rows, and moves between rows with t
   expect(await page.locator("#events :focus").count()).toBe(0);
 });
 
-test("the live page shows a new visitor the events that are already stored", async () => {
+test("the live page shows stored events to a new visitor", async () => {
   const batch = Array.from({ length: 90 }, (_, number) => ({
     event: `old ${number}`,
     distinct_id: "u",
@@ -214,7 +214,7 @@ test("the live page shows no event twice after a lost connection", async () => {
   expect(await names(page)).toEqual(["after it was lost", ...shown]);
 });
 
-test("the live page truncates no text when wide or narrow, and light or dark", async () => {
+test("the live page truncates no text when wide or narrow", async () => {
   const looks = [
     ["light", await visit()],
     ["dark", await visit({ colorScheme: "dark" })],
@@ -237,7 +237,6 @@ test("the live page truncates no text when wide or narrow, and light or dark", a
       api_key: alpha.key,
       batch: [{ event: "survey sent", distinct_id: "u" }, {}, { event: "x", distinct_id: "u" }],
     });
-    // The lines in the page's tiles show one sample per second.
     await expect.poll(() => looks[0][1].locator("#stored-total").textContent()).not.toBe(drawn);
     drawn = await looks[0][1].locator("#stored-total").textContent();
   }
@@ -259,7 +258,7 @@ test("the live page truncates no text when wide or narrow, and light or dark", a
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
 });
 
-test("the live page scrolls a long list of events, and shows no empty box below a short list", async () => {
+test("the live page scrolls a long list of events", async () => {
   const page = await visit({ viewport: { width: 1_440, height: 900 } });
   await send(alpha, ...Array.from({ length: 50 }, (_, number) => `one of many ${number}`));
   await expect.poll(async () => (await names(page)).length).toBeGreaterThanOrEqual(50);
@@ -277,7 +276,7 @@ test("the live page scrolls a long list of events, and shows no empty box below 
   expect((await bottomOf(".events")) - (await bottomOf("#events"))).toBeLessThan(20);
 });
 
-test("the live page shows a new visitor the counts of the last minute", async () => {
+test("the live page shows the last minute's counts to a new visitor", async () => {
   // The gateway samples its counts every five seconds.
   await expect
     .poll(
@@ -291,7 +290,7 @@ test("the live page shows a new visitor the counts of the last minute", async ()
     .toBeGreaterThan(5);
 });
 
-test("the live page filters events by name and distinct id, and suggests projects", async () => {
+test("the live page filters events by name and distinct id", async () => {
   const page = await visit();
   await expect
     .poll(() =>
@@ -312,7 +311,7 @@ test("the live page filters events by name and distinct id, and suggests project
   expect(new URL(page.url()).search).toBe("?distinct_id=only+me");
 });
 
-test("the live page shows problems first on a narrow screen, with links to their explanation", async () => {
+test("the live page shows problems first on a narrow screen", async () => {
   const page = await visit({ viewport: narrow });
   await gateway.post("/capture/", { api_key: "phc_wrong", event: "e", distinct_id: "u" });
   const link = page.locator("#client-warnings a").first();

@@ -11,14 +11,13 @@ beforeAll(async () => {
 });
 afterAll(async () => await browser?.close());
 
-/** True if a click on the centre of the Close button reaches the button. */
 const closeIsWithinReach = `(() => {
   const button = document.getElementById("person-close");
   const { x, y, width, height } = button.getBoundingClientRect();
   return document.elementFromPoint(x + width / 2, y + height / 2) === button;
 })()`;
 
-test("the live page leads from an event to its person by keyboard, on a narrow page", async () => {
+test("the live page leads from an event to its person by keyboard", async () => {
   const properties = '{"big":12345678901234567890.10,"plan":"<img src=x onerror=alert(1)>"}';
   const ids = Array.from({ length: 60 }, (_, n) => `device-${n}`);
   const of = { distinctIds: ids, distinctIdsTotal: 60, mainDistinctId: "<b>ada" };

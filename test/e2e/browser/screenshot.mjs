@@ -1,6 +1,5 @@
-// Takes the pictures of the live page in docs/images, in both colour schemes, after a minute of
-// events of three projects, sent to an `up` in a temporary folder. Needs what
-// `npm run setup -- --tools` installs, and a Chromium: node test/e2e/browser/screenshot.mjs
+// Takes the pictures of the live page in docs/images. Needs what `npm run setup -- --tools`
+// installs, and a Chromium: node test/e2e/browser/screenshot.mjs
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -17,7 +16,6 @@ const dataDir = mkdtempSync(join(tmpdir(), "penstock-screenshot-"));
 const ports = { PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0", PENSTOCK_EFFECTS_PORT: "0" };
 const env = { ...process.env, ...ports, PENSTOCK_DATA_DIR: dataDir };
 
-/** Starts penstock. `out` grows with its output. */
 function penstock(...args) {
   const stdio = ["ignore", "pipe", "ignore"];
   const child = spawn(runtimeNode(), [join(root, "dist", "main.js"), ...args], { env, stdio });
@@ -45,7 +43,6 @@ const events = {
   ],
 };
 
-/** Sends a batch like an SDK of the project. A few events are invalid. */
 async function send(address, project) {
   const batch = Array.from({ length: any(1, 1, 2, 3) }, () => {
     const [event, properties] = any(...events[project]());

@@ -16,7 +16,6 @@ const modules = path.resolve(import.meta.dirname, "../../../node_modules");
 
 export const readyMsMax = 10_000;
 
-/** Returns a list of the only Chromium, or an empty list; for `test.each`. */
 export function chromiums(): string[] {
   const named = process.env["PENSTOCK_TEST_CHROMIUM"] ?? "";
   if (named === "") {
@@ -30,7 +29,6 @@ export function chromiums(): string[] {
 interface Stage {
   readonly gateway: TestGateway;
   readonly site: Site;
-  /** The browser; undefined if there is no Chromium. */
   readonly browser: Browser | undefined;
 }
 
@@ -94,7 +92,7 @@ async function startSite(): Promise<Site> {
   };
 }
 
-// Serves an icon, so that the browser does not request one from the site.
+// Without an icon, the browser would request one from the site.
 function documentOf(body: string): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Shop</title><link rel="icon" href="data:,"></head>
 <body><h1>Shop</h1><button id="buy" class="primary" data-plan="pro">Buy now</button>
@@ -116,11 +114,8 @@ export interface Heard {
 
 export interface Visit {
   readonly page: Page;
-  /** All answers that the browser received, except answers of the site itself. */
   readonly heard: Heard[];
-  /** The events that the page's clients have captured so far, on any page of the site. */
   captured(): Promise<Captured[]>;
-  /** Resolves when no request is in progress: leaving a page aborts its requests. */
   idle(): Promise<void>;
 }
 

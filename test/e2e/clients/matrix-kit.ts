@@ -1,12 +1,9 @@
-// The table of clients in the docs has a row with the version of each client that the tests run.
-
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect } from "vitest";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 
-/** The installed version of an npm package. */
 export function versionOf(name: string): string {
   const text = readFileSync(path.join(root, "node_modules", name, "package.json"), "utf8");
   return (JSON.parse(text) as { version: string }).version;

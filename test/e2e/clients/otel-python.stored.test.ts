@@ -20,7 +20,7 @@ describe("OpenTelemetry's Python exporter", () => {
   });
 
   test.each(found.flatMap((program) => [[program, "none"] as const, [program, "gzip"] as const]))(
-    "sends spans of language models that the gateway stores as events: %s, compression %s",
+    "sends spans that the gateway stores as events: %s, compression %s",
     async (program, compression) => {
       const project = await gateway.project();
       const args = [script, gateway.url, project.key, compression];

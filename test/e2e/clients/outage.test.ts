@@ -38,7 +38,6 @@ test("no SDK loses an event in fifteen seconds without NATS", {
     lite(projects[1]),
     ...(python === undefined ? [] : [inPython(projects[2], python)]),
   ];
-  // The request has waited for the store for 7 s.
   expect(await refused).toEqual({
     status: 503,
     retryAfter: expect.stringMatching(/^([6-9]|1\d)$/),
@@ -60,7 +59,6 @@ const expected = /\b503\b/;
 interface Opened {
   readonly project: TestProject;
   readonly opened: Visit;
-  /** posthog-js retries for hours. */
   readonly isPatient: boolean;
 }
 
@@ -86,7 +84,6 @@ async function capturesOf({ page }: Visit): Promise<void> {
   await page.locator("#buy").click();
 }
 
-/** The first rejection, as a page of another origin receives it. */
 async function refusal({
   key,
 }: TestProject): Promise<{ status: number; retryAfter: string | null }> {

@@ -20,8 +20,8 @@ posthog.on("eventCaptured", note);
 }
 
 /**
- * posthog-js as loaded by the HTML snippet: calls wait in an array until the page has loaded
- * /static/array.js from the host.
+ * posthog-js as loaded by the HTML snippet: calls wait until the page has loaded /static/array.js
+ * from the host.
  */
 export function snippet({ host, key, options }: PageOptions): string {
   return `<script>

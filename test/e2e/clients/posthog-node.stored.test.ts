@@ -13,13 +13,12 @@ function named(events: StoredEvent[], name: string): StoredEvent {
   return found[0] as StoredEvent;
 }
 
-/** The difference to the clock that the SDK sends with every batch. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }
 
 describe("posthog-node", () => {
-  test("sends capture, identify, alias and groupIdentify events that are stored completely", async () => {
+  test("sends capture, identify, alias and groupIdentify events completely", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url });
     const when = new Date("2026-02-03T04:05:06.789Z");
@@ -79,7 +78,7 @@ describe("posthog-node", () => {
     expect(JSON.stringify(events)).not.toContain(project.key);
   });
 
-  test("sends a hundred captures, each of which is stored once", async () => {
+  test("sends a hundred captures that are stored once each", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url, flushAt: 7 });
     for (let index = 0; index < 100; index++)
@@ -95,7 +94,7 @@ describe("posthog-node", () => {
     expectTold("posthog-node", versionOf("posthog-node"));
   });
 
-  test("sends events that are stored with the captured fields, with and without compression", async () => {
+  test("sends events that are stored with the captured fields", async () => {
     for (const disableCompression of [false, true]) {
       const project = await gateway.project();
       const sdk = new PostHog(project.key, { host: gateway.url, disableCompression });

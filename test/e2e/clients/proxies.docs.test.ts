@@ -77,7 +77,7 @@ describe("the nginx configuration of the guide", () => {
         { status: "Ok", accepted: 1, dropped: 0 },
       ]);
     }
-    // The address of the error's explanation, which only Penstock serves.
+    // Only Penstock serves this explanation of the error.
     const { type } = (await (await fetch(`${host}/e/`)).json()) as { type: string };
     expect(await (await fetch(new URL(type, `${host}/e/`))).text()).toContain('id="empty_body"');
     expect(

@@ -11,10 +11,6 @@ interface Found {
   readonly python?: string;
 }
 
-/**
- * The Python client, installed if necessary. Prints a note on standard error if the installation
- * fails.
- */
 export async function findPythonClient(): Promise<Found> {
   const found = await findTestProgram("python-client");
   const { versions = {} } = found;
@@ -29,10 +25,6 @@ interface PythonRun {
   readonly log: string;
 }
 
-/**
- * Runs the scenario of posthog_client.py to its end. `options` are options of the client: flags, or
- * name=value.
- */
 export function runPython(
   python: string,
   { gateway, project }: { gateway: TestGateway; project: TestProject },

@@ -2,12 +2,10 @@ import { expect } from "vitest";
 import type { Lane } from "../../../src/platform/base/lane.ts";
 import type { StoredEvent, TestGateway, TestProject } from "../../kit/gateway.ts";
 
-/** An event that a client reports as captured, with the fields that the client sends. */
 export interface Captured {
   readonly uuid: string;
   readonly event: string;
   readonly distinct_id?: string;
-  /** ISO 8601, milliseconds, UTC. */
   readonly timestamp: string;
   readonly properties: Readonly<Record<string, unknown>>;
   readonly $set?: Readonly<Record<string, unknown>>;
@@ -23,7 +21,6 @@ const kinds: Readonly<Record<string, string>> = {
   $groupidentify: "group_identify",
 };
 
-/** Waits until all captured events are stored, and compares each event. */
 export async function expectStored(
   gateway: TestGateway,
   project: TestProject,
@@ -49,7 +46,7 @@ export async function expectStored(
   return stored;
 }
 
-/** Sorted, including repetitions, so that the comparison detects events that are stored twice. */
+/** Includes repetitions, so that the comparison detects events that are stored twice. */
 function namesByUuid(events: readonly (StoredEvent | Captured)[]): string[] {
   return events.map(({ uuid, event }) => `${String(uuid)} ${String(event)}`).sort();
 }
@@ -73,7 +70,6 @@ function expectSame(record: StoredEvent, sent: Captured, project: TestProject): 
   expectTimeTold(record, sent.timestamp);
 }
 
-/** The record retains the client's time, and the stored time is on the gateway's clock. */
 function expectTimeTold(record: StoredEvent, meant: string): void {
   const {
     timestamp,

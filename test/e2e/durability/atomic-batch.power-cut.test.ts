@@ -1,5 +1,3 @@
-// The store as it is on disk under load, without data that is only in the page cache.
-
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -65,8 +63,7 @@ describe("a power cut during atomic batches", () => {
     while (cuts.length < cutsMax) {
       const until = load.waves + wavesBetween;
       await expect.poll(() => load.waves, { timeout: 20_000, interval: 1 }).toBeGreaterThan(until);
-      // No event is acknowledged during the copy, because the copy takes one turn of the event
-      // loop.
+      // The copy takes one turn of the event loop, so no event is acknowledged meanwhile.
       const acknowledged = new Set(load.acknowledged);
       cuts.push([cutPower(server, cache), acknowledged]);
     }

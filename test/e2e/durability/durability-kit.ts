@@ -20,13 +20,10 @@ import { binary, silent } from "../../kit/processes.ts";
 const script = path.resolve(import.meta.dirname, "../../faults/on-disk-copy.py");
 const streamBytesMax = 16 * 1_048_576;
 
-/** Blocks of 4 MB, so that a few waves of load fill several blocks. */
 const smallBlocks = { PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) };
 
 interface PageCache {
-  /** A folder on a disk, if a disk is available. */
   readonly folder: string;
-  /** Whether the test can determine which pages are on disk. */
   readonly isTold: boolean;
 }
 
@@ -84,12 +81,7 @@ export async function lazyStore(folder: string): Promise<StoreUnderTest> {
 interface LoadedGateway {
   readonly gateway: TestGateway;
   readonly project: TestProject;
-  /** Ids of all events that were answered 200. */
   readonly acknowledged: Set<string>;
-  /**
-   * Eight clients send concurrently, each with several requests one after another. Resolves when
-   * all requests are answered.
-   */
   wave(): Promise<void>;
   single(): Promise<void>;
 }
@@ -118,8 +110,8 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
   async function client(number: number): Promise<void> {
     for (let turn = 0; turn < requestsEach; turn++) {
       const events = turn % 2 === 0 ? 1 : 7;
-      // Every wave sends the same amount in each lane, whatever the order of the clients is. So the
-      // start of new blocks does not depend on chance.
+      // Every wave sends the same amount in each lane, so that the start of new blocks does not
+      // depend on chance.
       const isLarge = number <= 1 && turn < 3;
       if (isLarge) await post(events, { padding: "x".repeat(largeChars) }, number === 1);
       else await post(events, {});
@@ -138,14 +130,10 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
 
 export interface PowerCut {
   readonly storeDir: string;
-  /** Bytes in pages that were not on disk, by file. */
   readonly lost: Readonly<Record<string, number>>;
 }
 
-/**
- * Copies the store as it is on disk at this moment into a separate folder. Freezes the server
- * during the copy.
- */
+/** Copies the store as it is on disk into a separate folder. Freezes the server during the copy. */
 export function cutPower(store: StoreUnderTest, { folder, isTold }: PageCache): PowerCut {
   const storeDir = path.join(mkdtempSync(path.join(folder, "cut-")), "store");
   store.freeze();
@@ -158,7 +146,6 @@ export function cutPower(store: StoreUnderTest, { folder, isTold }: PageCache): 
   }
 }
 
-/** The ranges of each file of the store that are not on disk now. */
 export function notOnDisk(store: StoreUnderTest): Readonly<Record<string, number>> {
   return run("lost", store.storeDir);
 }
@@ -170,7 +157,6 @@ function run(...args: string[]): Record<string, number> {
   >;
 }
 
-/** The ids that a new server finds in a store; empty if there is no stream. */
 export async function idsIn(storeDir: string, { project }: LoadedGateway): Promise<Set<string>> {
   const server = await startNatsServer({ storeDir });
   try {

@@ -51,7 +51,6 @@ function firstNumberIn(file: string): number {
   return Number(/event-(\d+)-/.exec(readFileSync(file, "latin1"))?.[1]);
 }
 
-/** The messages that a reader gets, by sequence number: unreadable ones are skipped. */
 async function numbersIn(server: TestNatsServer, project: string): Promise<number[]> {
   const connection = await connect({ servers: server.url });
   try {
@@ -81,7 +80,7 @@ describe("after damage to a block of a stream", () => {
     expect(await read()).toEqual(all.filter((number) => number !== 1));
   });
 
-  test("at most the damaged message and later messages of its block are lost if nats-server had been killed", async () => {
+  test("at most the rest of its block is lost after a kill", async () => {
     const { read, firstOfNextBlock } = await damaged("kill");
     expect(firstOfNextBlock).toBeGreaterThan(2);
     const left = await read();

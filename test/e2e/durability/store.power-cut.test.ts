@@ -1,6 +1,5 @@
-// The store as it is on disk immediately after a 200, without data that is only in the page cache.
-// An existing file counts as on disk, because no system call reports whether its directory entry is
-// on disk.
+// The store as it is on disk immediately after a 200. An existing file counts as on disk, because
+// no system call reports whether its directory entry is on disk.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -21,7 +20,7 @@ const singles = 5;
 const lazyWavesMax = 5;
 
 describe("after a power cut", () => {
-  test("every acknowledged event of a load is on disk with the embedded nats-server", async () => {
+  test("every acknowledged event of a load is on disk", async () => {
     const cache = onDisk();
     const store = await embeddedStore(cache.folder);
     const load = await loadedGateway(store);
@@ -39,7 +38,7 @@ describe("after a power cut", () => {
     expect(load.acknowledged.size).toBe(waves * 8 * 16);
   });
 
-  test("no part of a block is missing on disk with the embedded nats-server and single events", async () => {
+  test("no part of a block of single events is missing on disk", async () => {
     const cache = onDisk();
     const store = await embeddedStore(cache.folder);
     const load = await loadedGateway(store);
@@ -52,7 +51,7 @@ describe("after a power cut", () => {
     expect(missing(load.acknowledged, await idsIn(cut.storeDir, load))).toEqual([]);
   });
 
-  test("acknowledged events are lost with a sync_interval of 2 minutes, although they survive a kill of nats-server", async () => {
+  test("acknowledged events are lost with a sync_interval of 2 minutes", async () => {
     const cache = onDisk();
     const store = await lazyStore(cache.folder);
     const load = await loadedGateway(store);

@@ -67,31 +67,25 @@ describe("the detail of an error", () => {
   test.each<[string, (body: Buffer) => Uint8Array]>([
     ["uncompressed", (body) => body],
     ["compressed", gzipSync],
-  ])(
-    "does not mention a leading byte order mark, which the gateway skips: %s",
-    async (_, encoded) => {
-      const own = await gateway.project();
-      const one = Buffer.concat([
-        mark,
-        Buffer.from(JSON.stringify({ api_key: own.key, ...event })),
-      ]);
-      const padded = { ...event, properties: { x: "x".repeat(50_000) } };
-      const many = Buffer.concat([
-        mark,
-        Buffer.from(JSON.stringify({ api_key: own.key, batch: Array(50).fill(padded) })),
-      ]);
-      for (const [body, accepted] of [[one, 1] as const, [many, 50] as const]) {
-        expect((await gateway.post("/batch/", encoded(body))).json).toEqual({
-          status: "Ok",
-          accepted,
-          dropped: 0,
-        });
-      }
-      expect(await gateway.events(own)).toHaveLength(51);
-    },
-  );
+  ])("does not mention a leading byte order mark: %s", async (_, encoded) => {
+    const own = await gateway.project();
+    const one = Buffer.concat([mark, Buffer.from(JSON.stringify({ api_key: own.key, ...event }))]);
+    const padded = { ...event, properties: { x: "x".repeat(50_000) } };
+    const many = Buffer.concat([
+      mark,
+      Buffer.from(JSON.stringify({ api_key: own.key, batch: Array(50).fill(padded) })),
+    ]);
+    for (const [body, accepted] of [[one, 1] as const, [many, 50] as const]) {
+      expect((await gateway.post("/batch/", encoded(body))).json).toEqual({
+        status: "Ok",
+        accepted,
+        dropped: 0,
+      });
+    }
+    expect(await gateway.events(own)).toHaveLength(51);
+  });
 
-  test("contains the byte offset in the original body if the body has a byte order mark, including large bodies", async () => {
+  test("contains the byte offset in a body with a byte order mark", async () => {
     for (const length of [10, 200_000]) {
       const text = `{"x":"${"y ".repeat(length / 2)}",'z':1}`;
       const sent = Buffer.concat([mark, Buffer.from(text)]);

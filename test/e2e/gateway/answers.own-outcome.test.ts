@@ -60,7 +60,6 @@ test("each of 800 concurrent requests from three projects gets the right outcome
     const frames = await gateway.frames(project);
     const names = frames.flatMap((frame) => frame.events.map((event) => event["event"] as string));
     expect(names.sort()).toEqual(expected.get(project.id)!.sort());
-    // Requests shared frames.
     expect(frames.length).toBeLessThan(expected.get(project.id)!.length / 2);
     expect(new Set(frames.map((frame) => frame.headers["Nats-Msg-Id"])).size).toBe(frames.length);
   }

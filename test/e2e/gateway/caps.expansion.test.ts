@@ -19,10 +19,9 @@ function batchOf(key: string, events: number, { text, number }: { text: string; 
   return `{"api_key":"${key}","number":${number},"batch":[${Array(events).fill(event).join(",")}]}`;
 }
 
-test("the expansion of a body is charged once to the allowance of its project per minute", async () => {
+test("the expansion of a body is charged once to its project's allowance", async () => {
   const { gateway, key } = await start();
-  // Each request uses almost 8 of the 64 MiB per minute, and its events are processed over many
-  // turns.
+  // Each request uses almost 8 of the 64 MiB per minute.
   const statuses: number[] = [];
   for (let request = 0; request < 8; request++) {
     const body = batchOf(key, 20_000, { text: "", number: request });
@@ -31,7 +30,7 @@ test("the expansion of a body is charged once to the allowance of its project pe
   expect(statuses).toEqual(Array(8).fill(200));
 });
 
-test("requests are stored even if they contain a little padding that compresses 300 times", async () => {
+test("requests with a little highly compressible padding are stored", async () => {
   const { gateway, key } = await start();
   for (let request = 0; request < 40; request++) {
     const body = batchOf(key, 20, { text: "x".repeat(50_000), number: request });
@@ -41,7 +40,7 @@ test("requests are stored even if they contain a little padding that compresses 
   }
 });
 
-test("a request that would expand beyond the limit is answered 413 expands_too_far", async () => {
+test("a request that would expand too far is answered 413", async () => {
   const { gateway, key } = await start();
   const response = await post(gateway, gzipSync(batchOf(key, 400_000, { text: "", number: 0 })));
   const answer = (await response.json()) as Record<string, unknown>;

@@ -4,7 +4,7 @@ import { until } from "../../kit/gateway.ts";
 
 const gateway = await gatewayForFile({ env: { PENSTOCK_DRAIN_DELAY_MS: "1500" } });
 
-test("during the drain delay the gateway stores events while not ready, then closes its port", async () => {
+test("the gateway stores events during the drain delay", async () => {
   const project = await gateway.project();
   const closed = gateway.close();
   const readyz = await fetch(`${gateway.adminUrl}/readyz`);

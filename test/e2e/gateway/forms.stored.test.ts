@@ -63,7 +63,7 @@ describe("a payload of PostHog's clients", () => {
     }
   });
 
-  test("of 20,000 events in gzip is stored completely, and not at all if it is truncated", async () => {
+  test("of 20,000 events in gzip is stored completely", async () => {
     const own = await gateway.project();
     const events = Array.from({ length: 20_000 }, (_, n) => ({
       event: "e",

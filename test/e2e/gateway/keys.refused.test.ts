@@ -18,13 +18,12 @@ beforeAll(async () => {
 
 interface Answer {
   readonly status: number;
-  /** The answer without its date. */
   readonly headers: Record<string, string>;
   readonly json: Record<string, unknown>;
 }
 
 /**
- * A body that is invalid in every other respect, so that a client with a valid key gets a different
+ * The body is invalid in every other respect, so that a client with a valid key gets a different
  * answer.
  */
 async function answer(key: string): Promise<Answer> {
@@ -38,7 +37,7 @@ async function answer(key: string): Promise<Answer> {
 }
 
 describe("the answer to a rejected API key", () => {
-  test("differs between unknown and disabled keys only in code, type, title and detail", async () => {
+  test("differs between unknown and disabled keys only in code and texts", async () => {
     const unknown = await answer("phc_nobody");
     const disabled = await answer(off.key);
     expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });

@@ -42,7 +42,7 @@ async function names(project: TestProject): Promise<unknown[]> {
 }
 
 describe("while nats-server is down, the gateway", () => {
-  test("stores a request in flight and later small requests after the restart, and rejects large requests", async () => {
+  test("stores a request in flight and later small requests after the restart", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     expect(await readiness()).toBe(200);
@@ -78,7 +78,7 @@ describe("while nats-server is down, the gateway", () => {
     expect((await names(project)).sort()).toEqual(answers.map((_, index) => `e${index}`).sort());
   });
 
-  test("limits the memory of waiting requests, and rejects further requests immediately", async () => {
+  test("limits the memory of waiting requests", async () => {
     gateway = await startTestGateway({
       env: {
         PENSTOCK_INFLIGHT_BYTES_MAX: "1048576",
@@ -102,7 +102,7 @@ describe("while nats-server is down, the gateway", () => {
     expect(await names(project)).toHaveLength(stored);
   });
 
-  test("sends a Retry-After that grows during the outage and is short at the start of the next outage", async () => {
+  test("sends a Retry-After that grows during the outage", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -121,7 +121,7 @@ describe("while nats-server is down, the gateway", () => {
     }
   });
 
-  test("returns timeout if no acknowledgement arrives, and stores a late event at most once", async () => {
+  test("returns timeout if no acknowledgement arrives", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });

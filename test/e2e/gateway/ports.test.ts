@@ -9,7 +9,7 @@ const project = await gateway.project();
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 const adminPages = ["/metrics", "/livez", "/readyz"];
 
-/** Returns status and body. `fetch` does not support some of these methods. */
+/** `fetch` does not support some of these methods. */
 function ask(url: string, method: string, body = ""): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { "Content-Length": Buffer.byteLength(body) };

@@ -41,7 +41,6 @@ async function refusedEvents(lane: string): Promise<number> {
   );
 }
 
-/** A project whose limits the gateway has read. One admitted request has put it into debt. */
 async function limitedProject(): Promise<{ project: TestProject; stored: number }> {
   const project = await gateway.project();
   await gateway.limit(project, hourly);
@@ -55,7 +54,7 @@ async function limitedProject(): Promise<{ project: TestProject; stored: number 
 }
 
 describe("a project's quota", () => {
-  test("rejects whole requests of any size in both streams with 429, without an effect on other projects", async () => {
+  test("rejects whole requests in both streams with 429", async () => {
     const { project, stored } = await limitedProject();
     const before = {
       live: await refusedEvents("live"),
@@ -106,7 +105,7 @@ describe("a project's quota", () => {
     await isTakenSoon(200);
   });
 
-  test("limits the rate, with a short Retry-After if the quota recovers soon", async () => {
+  test("limits the rate with a short Retry-After", async () => {
     const project = await gateway.project();
     const limits = { eventsPerSecond: 100, burstSeconds: 1 };
     await gateway.limit(project, limits);

@@ -42,7 +42,7 @@ async function floodUntilRefused(): Promise<void> {
 }
 
 describe("a project's share of a stream", () => {
-  test("ends a flood of the project with 503, and leaves space for events of other projects", async () => {
+  test("ends a flood of the project with 503", async () => {
     await floodUntilRefused();
     const { bytes, max } = await stream();
     expect(max).toBe(streamBytes);
@@ -61,13 +61,13 @@ describe("a project's share of a stream", () => {
     expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
   });
 
-  test("returns 503 for a large request after a part of its events is stored", async () => {
+  test("returns 503 for a large request after a part is stored", async () => {
     const max = 4 * streamBytes;
     const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
     onTestFinished(() => larger.stop());
     const [large, other] = [await larger.project(), await larger.project()];
-    // The stored events fill two thirds of the stream. The share is three quarters, which the
-    // complete last request would exceed.
+    // The stored events fill two thirds of the stream. The last request would exceed the share of
+    // three quarters.
     for (let sent = 0; sent < 5; sent++) expect(await send(large, 2_100, larger)).toBe("stored");
     expect(await send(large, 3_800, larger)).toBe("project_full");
     const client = await connect({ servers: larger.config.natsUrl ?? "" });
@@ -75,12 +75,11 @@ describe("a project's share of a stream", () => {
     const jsm = await jetstreamManager(client);
     const { state } = await jsm.streams.info(`${larger.config.subjectPrefix}_LIVE_0`.toUpperCase());
     expect(state.bytes).toBeGreaterThan(0.74 * max);
-    // Frames in flight already count.
     expect(state.bytes).toBeLessThan(0.78 * max);
     expect(await send(other, 5, larger)).toBe("stored");
   });
 
-  test("is enforced across two gateways, and can be changed by an operator", async () => {
+  test("is enforced across two gateways", async () => {
     const server = await natsServerForFile();
     const env = {
       PENSTOCK_STREAM_BYTES_MAX: String(4 * streamBytes),
@@ -110,7 +109,7 @@ describe("a project's share of a stream", () => {
     expect(await one.metrics()).toMatch(/^penstock_projects_over_share 0$/m);
   });
 
-  test("does not apply to a project with little data in a full stream: its events are stored or get store_full", async () => {
+  test("does not apply to a project with little data in a full stream", async () => {
     const { subjectPrefix } = gateway.config;
     const subject = `${subjectPrefix}.live.0.stranger`;
     await stream(">");
@@ -120,7 +119,6 @@ describe("a project's share of a stream", () => {
     const outcomes: string[] = [];
     while (outcomes.length < 200 && outcomes.at(-1) !== "store_full")
       outcomes.push(await send(quiet, 2));
-    // The project may use its part of the reserve.
     expect(outcomes.length).toBeGreaterThan(10);
     for (let times = 0; times < 20; times++) outcomes.push(await send(quiet, 2));
     expect(new Set(outcomes)).toEqual(new Set(["stored", "store_full"]));

@@ -19,7 +19,7 @@ describe.each([
   ["live", {}],
   ["historical", { historical_migration: true }],
 ] as const)("the nil or max UUID in the %s stream", (lane, more) => {
-  test("is replaced by a new uuid, with a warning", async () => {
+  test("is replaced by a new uuid with a warning", async () => {
     const project = await gateway.project();
     const sent = [...blanks, nil, "\\u0030".concat(nil.slice(1))];
     const items = sent.map(
@@ -40,7 +40,7 @@ describe.each([
 });
 
 describe("the nil or max UUID in the v1 protocol", () => {
-  test("is replaced by a new uuid; `results` lists it as it was sent", async () => {
+  test("is replaced by a new uuid, but `results` lists the original", async () => {
     const project = await gateway.project();
     const batch = [
       ...[nil, nil, max.toUpperCase(), nil, max].map((uuid) => v1Event({ uuid })),
@@ -60,7 +60,7 @@ describe("the nil or max UUID in the v1 protocol", () => {
     expect(uuids).not.toContain(max);
   });
 
-  test("has the result of a dropped event even if another event with the same UUID is stored", async () => {
+  test("is reported as dropped even if an equal UUID is stored", async () => {
     const project = await gateway.project();
     const batch = [v1Event({ uuid: nil, event: "" }), v1Event({ uuid: nil })];
     const answer = await postV1(gateway, v1Body(batch), v1Headers(project.key));
@@ -69,7 +69,7 @@ describe("the nil or max UUID in the v1 protocol", () => {
   });
 });
 
-test("an import replaces the nil or max UUID of each line by a new uuid, in every format", async () => {
+test("an import replaces the nil or max UUID of each line", async () => {
   const time = "2024-07-06T12:00:00Z";
   const files = [
     [nil, max].map((uuid) => ({ event: "e", distinct_id: "u", timestamp: time, uuid })),

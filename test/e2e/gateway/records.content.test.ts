@@ -38,7 +38,6 @@ interface Item {
   uuid?: string;
 }
 
-/** The stored fields of an item, or undefined if the item is dropped. Written for clarity. */
 function naive(sent: Item): Record<string, unknown> | undefined {
   if (typeof sent.event !== "string" || sent.event.trim() === "") return undefined;
   const id = sent.distinct_id ?? sent.properties?.["distinct_id"] ?? undefined;
@@ -76,7 +75,7 @@ function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
-test("random batches are stored as a simple implementation with JSON.parse predicts", async () => {
+test("random batches are stored as JSON.parse predicts", async () => {
   const project = await gateway.project();
   const expected: Record<string, unknown>[] = [];
   await fc.assert(

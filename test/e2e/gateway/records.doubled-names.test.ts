@@ -16,7 +16,7 @@ const cases: [title: string, sent: string, stored: string][] = [
 ];
 
 test.each(cases)(
-  "a duplicate name in an event is stored with its last value only: %s",
+  "only the last value of a duplicate name is stored: %s",
   async (_, sent, stored) => {
     for (const historical of [false, true]) {
       const project = await gateway.project();
@@ -29,7 +29,7 @@ test.each(cases)(
   },
 );
 
-test("a duplicate name in an event's $set is stored with its last value only", async () => {
+test("only the last value of a duplicate name in $set is stored", async () => {
   const project = await gateway.project();
   const body = `{"api_key":"${project.key}","event":"e","distinct_id":"u","$set":{"p":1,"p":2}}`;
   await gateway.post("/capture/", body);

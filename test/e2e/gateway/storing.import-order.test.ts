@@ -4,7 +4,7 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 const gateway = await gatewayForFile();
 
 describe("requests of the historical stream", () => {
-  test("are stored in order through a restart of nats-server, while live events are stored", async () => {
+  test("are stored in order through a restart of nats-server", async () => {
     const projects = [await gateway.project(), await gateway.project()];
     const live = await gateway.project();
     const accepted = new Map(projects.map((project) => [project.id, [] as number[]]));
@@ -50,7 +50,7 @@ describe("requests of the historical stream", () => {
     expect((await gateway.events(live)).length).toBeGreaterThan(10);
   });
 
-  test("are stored in the order in which they were sent on one connection", async () => {
+  test("are stored in the order of sending on one connection", async () => {
     const project = await gateway.project();
     const requests = Array.from({ length: 200 }, (_, number) => {
       const body = JSON.stringify({

@@ -34,7 +34,7 @@ describe("a large batch", () => {
     ["live", false],
     ["historical", true],
   ] as const)("of 19 MB in the %s stream", (lane, historical) => {
-    test("is stored completely and in order, and only once if it is sent twice", async () => {
+    test("is stored completely and in order", async () => {
       const project = await gateway.project();
       const body = largeBatch(project.key, historical, "2026-01-01T00:00:00.000Z");
       expect(Buffer.byteLength(body)).toBeGreaterThan(18_500_000);
@@ -42,7 +42,6 @@ describe("a large batch", () => {
 
       const first = await gateway.post("/batch/", body);
       expect(first.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
-      // Some clients update the time of sending.
       const retry = largeBatch(project.key, historical, "2026-01-01T00:00:07.000Z");
       const again = await gateway.post("/batch/", gzipSync(retry), { "content-encoding": "gzip" });
       expect(again.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });

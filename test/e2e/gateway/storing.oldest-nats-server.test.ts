@@ -62,7 +62,7 @@ describe("on the oldest supported nats-server", () => {
     ]);
   });
 
-  test("every acknowledged event is stored after a kill, and new events are accepted", async () => {
+  test("every acknowledged event is stored after a kill", async () => {
     const project = await gateway.project();
     const event = { api_key: project.key, event: "e", distinct_id: "u" };
     for (let n = 0; n < 20; n++) expect((await gateway.post("/capture/", event)).status).toBe(200);

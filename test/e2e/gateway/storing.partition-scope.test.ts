@@ -31,7 +31,7 @@ function single(project: TestProject, number: number): Promise<{ status: number 
 }
 
 describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
-  test("single events of many projects share messages, and each record names its project", async () => {
+  test("single events of many projects share messages", async () => {
     const projects = await Promise.all(Array.from({ length: 5 }, () => gateway.project()));
     // While the server does not respond, the first message is unacknowledged, and all later lines
     // wait for it.
@@ -63,7 +63,7 @@ describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
       expect(Number(frame.headers["Penstock-Events"])).toBe(frame.events.length);
   });
 
-  test("a large request has its own messages, on the subject of its project", async () => {
+  test("a large request has its own messages", async () => {
     const project = await gateway.project();
     const padding = "x".repeat(6_000);
     const batch = Array.from({ length: 200 }, (_, number) => ({
@@ -84,11 +84,10 @@ describe("with PENSTOCK_FRAME_SCOPE=partition", () => {
     ).not.toContain("large");
   });
 
-  test("history is stored under its project, in order of arrival", async () => {
+  test("history is stored under its project in order of arrival", async () => {
     const projects = [await gateway.project(), await gateway.project()];
     const expected: number[] = [];
     for (let round = 0; round < 6; round++) {
-      // Every other request is large enough for its own frames.
       const padding = "x".repeat(round % 2 === 0 ? 10 : 6_000);
       const numbers = Array.from({ length: 120 }, (_, index) => round * 120 + index);
       expected.push(...numbers);

@@ -3,7 +3,7 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_BYTES_MAX: String(4 * 1_048_576) } });
 
-test("a body that is processed in slices is stored once and in order, alongside single events of its project", async () => {
+test("a body that is processed in slices is stored once and in order", async () => {
   const project = await gateway.project();
   const expected: string[] = [];
   let placing = true;

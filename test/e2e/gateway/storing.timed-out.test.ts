@@ -29,7 +29,7 @@ afterAll(async () => {
 type Event = Record<string, unknown>;
 let sentAtSecond = 0;
 
-/** A body as SDKs send it: each attempt has a different `sent_at`. */
+/** As in SDKs, each attempt has a different `sent_at`. */
 function bodyOf({ key }: TestProject, batch: Event[]): string {
   const second = String(sentAtSecond++ % 60).padStart(2, "0");
   return JSON.stringify({ api_key: key, batch, sent_at: `2026-11-26T10:00:${second}.5Z` });
@@ -39,7 +39,6 @@ function send(project: TestProject, batch: Event[]): Promise<Answer> {
   return gateway.post("/batch/", bodyOf(project, batch));
 }
 
-/** Sends while the store is frozen. */
 async function timedOut(attempt: () => Promise<Answer>): Promise<void> {
   gateway.nats.freeze();
   try {
@@ -87,7 +86,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1 });
   });
 
-  test("is stored twice with the same uuids if all its events have uuids", async () => {
+  test("is stored twice with the same uuids if all events have uuids", async () => {
     const project = await gateway.project();
     const uuid = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
     await timedOut(() => send(project, [event("a", { uuid })]));
@@ -117,7 +116,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1 });
   });
 
-  test("is stored once; a third attempt is stored again", async () => {
+  test("is stored again only at a third attempt", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b")];
     await timedOut(() => send(project, batch));
@@ -140,7 +139,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored again if it is sent from a different address, even if addresses are not recorded", async () => {
+  test("is stored again if it is sent from a different address", async () => {
     const project = await gateway.project();
     const body = bodyOf(project, [event("a", { timestamp: time })]);
     const from = (address: string) => gateway.post("/batch/", body, { "x-forwarded-for": address });
@@ -150,7 +149,7 @@ describe("a small request that is sent again after a timeout", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored again if it was changed or is sent to a different project", async () => {
+  test("is stored again if its content or project changed", async () => {
     const project = await gateway.project();
     const other = await gateway.project();
     const batch = [event("a", { timestamp: time })];
@@ -177,7 +176,7 @@ describe("a small request that is sent again after a timeout", () => {
   });
 });
 
-test("a large request without uuids that is sent again after a timeout is stored once; a third attempt is stored again", async () => {
+test("a large request that is retried after a timeout is stored once", async () => {
   const project = await gateway.project();
   const batch = Array.from({ length: 3_000 }, (_, index) =>
     event("large", { properties: { index, padding: "x".repeat(300) } }),

@@ -32,7 +32,7 @@ describe("the v1 protocol", () => {
     expect(await gateway.events(project)).toEqual(before);
   });
 
-  test("rejects events of a disabled project, and stores events after the project is enabled", async () => {
+  test("rejects events of a disabled project until it is enabled", async () => {
     const mine = await gateway.project();
     const send = () => postV1(gateway, v1Body([v1Event()]), v1Headers(mine.key));
     const turn = async (enabled: boolean) => {
@@ -58,7 +58,7 @@ describe("the v1 protocol", () => {
     await until(async () => (await send()).status === 200);
   });
 
-  test("shows invalid JSON around the error, without any key", async () => {
+  test("shows invalid JSON around the error without any key", async () => {
     const body = `{"created_at":"2026-01-31T12:00:00Z","api_key":"${project.key}","batch":[1],}`;
     const { status, json } = await postV1(gateway, body, v1Headers(project.key));
     expect([status, json.error]).toEqual([400, "invalid_json"]);

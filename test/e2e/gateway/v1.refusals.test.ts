@@ -190,7 +190,7 @@ describe("the v1 protocol", () => {
     expect(await say([good, v1Event(), good])).toBe("batch[2] has the same uuid as batch[0]");
   });
 
-  test("suggests the name batch for a typo, but not for a key in the body", async () => {
+  test("suggests the name batch for a typo", async () => {
     const say = async (body: object, headers: Record<string, string>) =>
       (await postV1(gateway, JSON.stringify(body), headers)).json.error_description;
     const created_at = new Date().toISOString();
@@ -202,7 +202,7 @@ describe("the v1 protocol", () => {
     );
   });
 
-  test("rejects all methods except POST and a preflight, and ignores a trailing slash", async () => {
+  test("rejects all methods except POST and a preflight", async () => {
     for (const path of [v1Path, `${v1Path}/`]) {
       for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
         const response = await fetch(gateway.url + path, { method });

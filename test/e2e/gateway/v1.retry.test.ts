@@ -23,7 +23,6 @@ async function uuids(project: TestProject): Promise<unknown[]> {
   return (await gateway.events(project)).map(({ uuid }) => uuid);
 }
 
-/** The uuids in the answer with one of these results. */
 function uuidsOf({ json }: V1Answer, ...wanted: string[]): string[] {
   return Object.entries(json.results ?? {})
     .filter(([, { result }]) => wanted.includes(result))
@@ -35,7 +34,7 @@ function large(index: number): V1Event {
 }
 
 describe("a retry in the v1 protocol", () => {
-  test("of the same request has the same answer, and the events are stored once", async () => {
+  test("of the same request has the same answer", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event({ event: "" }), v1Event()];
@@ -50,7 +49,6 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
     await postV1(gateway, v1Body(batch), v1Headers(project.key));
     expect(await uuids(project)).toHaveLength(4);
-    // A different body with the same id has different events.
     await postV1(gateway, v1Body([v1Event()]), v1Headers(project.key, requestId));
     expect(await uuids(project)).toHaveLength(5);
   });
@@ -68,7 +66,7 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual(batch.map(({ uuid }) => uuid));
   });
 
-  test("is requested for the events that were not stored when the stream filled up", async () => {
+  test("is requested for events that a full stream did not store", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_STREAM_BYTES_MAX: String(2 * 1_048_576), PENSTOCK_PROJECT_SHARE: "100" },
     });
@@ -104,7 +102,7 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual(left.slice(0, 20));
   });
 
-  test("is requested with 503 if the store does not respond, and stores nothing twice", async () => {
+  test("is requested with 503 if the store does not respond", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });
@@ -125,7 +123,7 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
   });
 
-  test("is recognised without the dropped events, and with other white space", async () => {
+  test("is recognised without the dropped events", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });
@@ -147,7 +145,7 @@ describe("a retry in the v1 protocol", () => {
     expect(await uuids(project)).toEqual([first.uuid, last.uuid]);
   });
 
-  test("is not needed for a request in flight when nats-server restarts in time", async () => {
+  test("is not needed if nats-server restarts in time", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event()];

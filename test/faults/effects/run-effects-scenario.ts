@@ -19,7 +19,6 @@ interface EffectsRunOptions {
 
 const storeBytesMax = 16 * 2 ** 30;
 
-/** Rejects only if the scenario itself cannot be run. */
 export async function runEffectsScenario(
   scenario: EffectsScenario,
   { database, form, binary, natsVersion, seed }: EffectsRunOptions,

@@ -29,7 +29,6 @@ export function databasesOf({ databases = kinds }: EffectsScenario): readonly Ta
 export interface EffectsScenario {
   readonly name: string;
   readonly title: string;
-  /** The kinds of database on which the scenario runs. Default: all. */
   readonly databases?: readonly TargetKind[];
   run(context: EffectsContext): Promise<readonly string[]>;
 }
@@ -39,7 +38,6 @@ export interface EffectsResult {
   readonly database: TargetKind;
   readonly natsVersion: string;
   readonly seconds: number;
-  /** The broken promises; empty if no promise was broken. */
   readonly faults: readonly string[];
   readonly notes: readonly string[];
 }

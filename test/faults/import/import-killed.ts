@@ -46,7 +46,6 @@ const messagesAhead = 16;
 const storeBytesMax = 4 * 2 ** 30;
 const importMsMax = 600_000;
 const lookAgainMs = 1;
-/** The maximum delay of a kill after the import has recorded its progress. */
 const killedWithinMs = 40;
 
 export async function runImportKilled(options: ImportKilledOptions): Promise<ImportResult> {
@@ -96,7 +95,6 @@ export async function runImportKilled(options: ImportKilledOptions): Promise<Imp
   }
 }
 
-/** Yields every line twice in a row, as two events. */
 function* linesOf(count: number): Generator<string, void, void> {
   for (let from = 0; from < count; from += 1_000) {
     let text = "";
@@ -112,7 +110,6 @@ function* linesOf(count: number): Generator<string, void, void> {
 
 interface KillOptions {
   readonly file: string;
-  /** The number of lines that the state recorded as done before the kill. */
   readonly from: number;
   readonly random: Random;
 }

@@ -1,6 +1,6 @@
-// A bit flips in a block of one of three replicas. The node of that replica is restarted and
-// becomes the leader (Jepsen's finding in nats-server 7549). An older nats-server then returns
-// fewer events than were acknowledged, although the other replicas have the events.
+// A bit flips in a block of one replica, whose node is restarted and becomes the leader (Jepsen's
+// finding in nats-server 7549). An older nats-server then returns fewer events than were
+// acknowledged.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";

@@ -1,13 +1,11 @@
-// A follower is cut off. One of the other two nodes acknowledges events and then loses its disk.
-// After that, only this node and the follower are connected. nats-server before 2.12 lets them
-// elect a leader without the events (its pull request 7038), and the third node is truncated when
-// it returns. The gateway cannot prevent this loss, and must report it.
+// A follower is cut off. Another node acknowledges events, loses its disk, and is then connected
+// only to the follower. nats-server before 2.12 lets them elect a leader without the events (its
+// pull request 7038), which the gateway must report.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** Longer than the duration of an election. */
 const electionMs = 12_000;
 
 export const clusterDiskLostWhileLagging: Scenario = {
@@ -30,7 +28,6 @@ export const clusterDiskLostWhileLagging: Scenario = {
     network.isolate([nodes.indexOf(lagging)], "silent");
     await context.acknowledged(100);
     await context.hold(context.faultMs);
-    // The leader may have changed while the historical stream elected its leader.
     await holder.kill();
     await cluster.loseDisk(emptied);
     network.heal({ lost: true });

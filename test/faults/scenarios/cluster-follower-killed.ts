@@ -1,5 +1,5 @@
 // A node that does not lead the live stream is killed under load. The other two nodes are a quorum,
-// so no request waits for an election, unless the killed node led the historical stream.
+// so no request waits for an election.
 
 import { historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,5 +1,5 @@
-// Both followers are frozen. Then the leader is killed and the followers resume. When the old
-// leader returns as a follower, the frames that it accepted during the freeze are truncated.
+// Both followers are frozen. Then the leader is killed and the followers resume. Frames that the
+// old leader accepted during the freeze are truncated.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

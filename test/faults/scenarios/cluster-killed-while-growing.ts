@@ -1,6 +1,5 @@
-// Streams of one replica get three replicas, and all nodes are killed while the new replicas are
-// being filled. A newer nats-server retains all acknowledged events. With 2.10, an empty new
-// replica may become the leader.
+// All nodes are killed while streams of one replica get three replicas. With nats-server 2.10, an
+// empty new replica may become the leader.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { randomFrom } from "../random.ts";

@@ -22,8 +22,8 @@ export const clusterLeaderCutOff: Scenario = {
     const startedMs = performance.now();
     await leaderOf(liveStream, others);
     const leaderMs = performance.now() - startedMs;
-    // The old leader cannot commit events without the other nodes, so every later acknowledgement
-    // comes from the new leader.
+    // The old leader cannot commit events, so every later acknowledgement comes from the new
+    // leader.
     await context.hold(context.faultMs);
     await context.acknowledged(100);
     context.note(

@@ -1,6 +1,5 @@
 // The leader and the gateway are cut off from the other nodes. The leader accepts frames but cannot
-// commit them. The frames are removed when the nodes are connected again, so they must not be
-// acknowledged.
+// commit them, so they must not be acknowledged.
 
 import type { End } from "../cluster-network.ts";
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";

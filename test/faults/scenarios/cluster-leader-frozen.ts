@@ -17,7 +17,6 @@ export const clusterLeaderFrozen: Scenario = {
     const { store, faultMs } = context;
     const leader = await store.leaderOf(liveStream);
     leader.freeze();
-    // An election takes longer than the ack timeout.
     await recovered(context, "leader frozen");
     await context.hold(faultMs);
     leader.thaw();

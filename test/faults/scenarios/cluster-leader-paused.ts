@@ -1,5 +1,5 @@
-// The leader is frozen for longer than the ack timeout but for a shorter time than an election: it
-// receives every repeated frame twice.
+// The leader is frozen for longer than the ack timeout but for a shorter time than an election, so
+// it receives every repeated frame twice.
 
 import { liveStream, recovered } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

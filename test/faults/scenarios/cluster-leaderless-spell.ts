@@ -1,11 +1,9 @@
-// All nodes are killed and return without a connection between them. nats-server still answers for
-// a stream without a leader. Since 2.15 it answers with fewer messages than were acknowledged,
-// including messages of the registry. A valid key may get 503, but never 401.
+// All nodes are killed and return without a connection between them. nats-server 2.15 then answers
+// with fewer messages than were acknowledged. A valid key may get 503, but never 401.
 
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** Long enough for such answers. */
 const leaderlessMs = 13_000;
 
 export const clusterLeaderlessSpell: Scenario = {

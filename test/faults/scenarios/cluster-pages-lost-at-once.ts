@@ -1,6 +1,5 @@
-// All three nodes lose power at the same moment. In the full form, they lose power again after
-// their Raft groups have created a snapshot. Since 2.15 a replicated stream syncs only its Raft log
-// (nats-server 8447). Every acknowledged event must be stored.
+// All three nodes lose power at the same moment. Since 2.15 a replicated stream syncs only its Raft
+// log (nats-server 8447). Every acknowledged event must be stored.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";

@@ -1,6 +1,5 @@
-// Streams of one replica get three replicas, and all nodes lose power while the new replicas are
-// being filled. nats-server then loses acknowledged events, and the gateway must report the loss.
-// Operators should add replicas while traffic is low.
+// All nodes lose power while streams of one replica get three replicas. nats-server then loses
+// acknowledged events, and the gateway must report the loss.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
@@ -30,7 +29,6 @@ export const clusterPagesLostWhileGrowing: Scenario = {
     await Promise.all(cluster.nodes.map((node) => node.restart()));
     const back = await recovered(context, "power back").catch((error: Error) => error);
     if (back instanceof Error) return context.note(back.message);
-    // The lost data may include the command that adds replicas.
     await grow(cluster);
     await whole(context);
   },

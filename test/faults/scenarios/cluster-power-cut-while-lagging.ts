@@ -1,13 +1,12 @@
-// A follower is frozen. One of the other two nodes acknowledges events and then loses power. After
-// that, only this node and the follower are up (Jepsen's finding in nats-server 7567). With
-// `sync_interval: always` the events are on the node's disk, and it must become the leader.
+// A follower is frozen. Another node acknowledges events and loses power. Then only these two nodes
+// are up, and the node with the events must become the leader (Jepsen's finding in nats-server
+// 7567).
 
 import { setTimeout as delay } from "node:timers/promises";
 import { clusterOf, liveStream, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** Longer than the duration of an election. */
 const electionMs = 12_000;
 
 export const clusterPowerCutWhileLagging: Scenario = {

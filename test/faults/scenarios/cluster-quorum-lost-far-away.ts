@@ -1,7 +1,6 @@
 // Two of three nodes are killed, including the leader, and all nodes are far from the gateway.
-// Requests of a shared frame reach their deadlines at different times. Requests that may be stored
-// become unknown, and all other requests are refused. A frame must keep its bytes after either
-// outcome.
+// Requests of a shared frame reach their deadlines at different times. A frame must keep its bytes
+// after any outcome.
 
 import { whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
@@ -21,7 +20,6 @@ export const clusterQuorumLostFarAway: Scenario = {
     PENSTOCK_REQUEST_TIMEOUT_MS: "2000",
   },
   faultMs: { short: 3_500, full: fullMs },
-  // Many connections that each send rarely: a frame has many requests, each with its own deadline.
   shape: {
     singleConnections: 400,
     singlePauseMs: 100,
@@ -35,7 +33,6 @@ export const clusterQuorumLostFarAway: Scenario = {
   },
   delayMs: () => delayMs,
   async run(context) {
-    // The first 200 may arrive at any time in the life of a frame, so the full form runs twice.
     const times = context.faultMs < fullMs ? 1 : 2;
     for (let time = 0; time < times; time++) {
       await clusterQuorumLost.run(context);

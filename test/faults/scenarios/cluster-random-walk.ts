@@ -24,7 +24,6 @@ export const clusterRandomWalk: Scenario = {
     PENSTOCK_STREAM_BYTES_MAX: String(16 * 1_073_741_824),
   },
   faultMs: { short: 8_000, full: 120_000 },
-  // Enough events for requests in flight at every fault, and few enough to be read back.
   shape: {
     singleConnections: 16,
     singlePauseMs: 20,
@@ -65,7 +64,6 @@ export const clusterRandomWalk: Scenario = {
       await begin(stepKinds[Math.floor(random() * stepKinds.length)]!);
       await context.hold(lengthMs(random));
       while (under.length > 0 && (under.length >= togetherMax || random() < 0.4)) {
-        // All cuts of the network are healed together.
         const [step] = under.splice(Math.floor(random() * under.length), 1);
         if (step?.end === undefined) cluster.network.heal({ lost: random() < 0.5 });
         else await step.end();
@@ -87,8 +85,7 @@ function isOld({ natsVersion }: ScenarioContext): boolean {
 }
 
 /**
- * After cuts, a follower with 2.10 may lag permanently. Such a follower is restarted, as an
- * operator would do.
+ * After cuts, a follower with 2.10 may lag permanently. It is restarted, as an operator would do.
  */
 async function complete(context: ScenarioContext): Promise<void> {
   const behind = await whole(context).catch((error: Error) => error);

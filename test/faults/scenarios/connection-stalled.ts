@@ -1,5 +1,3 @@
-// No data passes in either direction, and no connection closes.
-
 import { proxyOf } from "../proxied.ts";
 import type { Scenario } from "../scenario.ts";
 

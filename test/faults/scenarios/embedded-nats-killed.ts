@@ -1,5 +1,3 @@
-// The embedded nats-server is killed. The gateway restarts it, and stores the requests that waited.
-
 import type { Scenario } from "../scenario.ts";
 
 const deaths = 2;

@@ -1,5 +1,3 @@
-// Gateway and nats-server are killed at the same moment, and return one after another.
-
 import type { Scenario } from "../scenario.ts";
 
 export const everythingKilled: Scenario = {

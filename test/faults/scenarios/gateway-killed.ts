@@ -1,5 +1,3 @@
-// The gateway is killed under load and started again. Every acknowledged event is in the streams.
-
 import type { Scenario } from "../scenario.ts";
 
 export const gatewayKilled: Scenario = {

@@ -22,8 +22,8 @@ export const gatewayTerminated: Scenario = {
       await gateway.kill("SIGTERM");
       await hold(faultMs);
       await gateway.restart();
-      // Waits for many events, so that all clients are connected at the next stop: the gateway has
-      // not accepted a client that is still connecting when it stops listening.
+      // All clients must be connected at the next stop. A client that is still connecting gets no
+      // answer.
       await acknowledged(3_000);
     }
   },

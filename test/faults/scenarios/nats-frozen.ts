@@ -1,5 +1,5 @@
-// nats-server is frozen twice. A freeze shorter than the request deadline makes the gateway send
-// frames again. A longer freeze gives clients an unknown outcome, and the clients retry.
+// nats-server is frozen twice. A short freeze makes the gateway send frames again. A freeze beyond
+// the request deadline gives clients an unknown outcome.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,5 +1,3 @@
-// nats-server is killed, and returns with its store.
-
 import type { Scenario } from "../scenario.ts";
 
 export const natsKilled: Scenario = {

@@ -53,7 +53,7 @@ export const projectFloodsInBursts: Scenario = {
 
 /**
  * A project has three fifths of a stream when another project floods the rest. The flood must not
- * cause rejections for the first project or the projects of the load.
+ * cause rejections for other projects.
  */
 export const projectHasMuchBesideFlood: Scenario = {
   ...flood,
@@ -77,9 +77,8 @@ export const projectHasMuchBesideFlood: Scenario = {
 };
 
 /**
- * A project has most of a stream. A second project has sent single events, and now sends batches
- * alongside the single events of a third project. The second and third projects must be charged no
- * more than they have stored.
+ * A project has most of a stream. A second project sends batches alongside the single events of a
+ * third project. These projects must be charged no more than they have stored.
  */
 export const projectWithLittleBesideFlood: Scenario = {
   ...flood,

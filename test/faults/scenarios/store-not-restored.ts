@@ -1,5 +1,5 @@
-// nats-server restarts with less space than the streams require, so it does not restore them. Then
-// nats-server restarts with enough space. The gateway must not create new streams in their place.
+// nats-server restarts with less space than the streams require, so it does not restore them. The
+// gateway must not create new streams in their place.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,5 +1,3 @@
-// The streams fill to their limit because no client empties them. Later a client empties them.
-
 import type { Scenario } from "../scenario.ts";
 
 export const streamFull: Scenario = {

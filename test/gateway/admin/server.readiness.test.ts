@@ -32,7 +32,7 @@ async function readyz(url: string): Promise<[number, unknown]> {
 }
 
 describe("the admin server", () => {
-  test("reports ready, unready and ready again within 0.5 s of each change", async () => {
+  test("reports each change of readiness within 0.5 s", async () => {
     let reasons: string[] = [];
     let checks = 0;
     const url = await startAdmin(async () => {
@@ -63,7 +63,7 @@ describe("the admin server", () => {
     expect(await readyz(url)).toEqual([503, { status: "unready", reasons, warnings }]);
   });
 
-  test("reports a readiness check that fails or hangs as a reason", async () => {
+  test("reports a failing or hanging readiness check as a reason", async () => {
     let url = await startAdmin(() => Promise.reject(new Error("a secret of the code")));
     expect(await readyz(url)).toEqual([503, { status: "unready", reasons: ["The check failed"] }]);
     expect(logged).toHaveLength(1);
@@ -119,7 +119,7 @@ describe("the admin server", () => {
     );
   });
 
-  test("reports unready once a drain begins, even if a pending check returns ready", async () => {
+  test("reports unready during a drain even if a check returns ready", async () => {
     const check = Promise.withResolvers<string[]>();
     let draining = false;
     let checks = 0;

@@ -6,7 +6,7 @@ const MIB = 1_048_576;
 afterEach(() => vi.useRealTimers());
 
 describe("the pool of body memory", () => {
-  test("reuses the smallest block that fits, but not for a much smaller body", () => {
+  test("reuses the smallest block that fits", () => {
     const memory = new BodyMemory();
     const [small, large] = [memory.take(MIB), memory.take(20 * MIB)];
     memory.give(large);

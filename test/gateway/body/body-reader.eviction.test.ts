@@ -64,7 +64,7 @@ function readerOf() {
 }
 
 /**
- * Makes the event loop inflate up to the limit of one turn, so that later bodies wait in a queue. A
+ * The event loop inflates up to the limit of one turn, so that later bodies wait in a queue. A
  * malformed body counts as a quarter of the limit.
  */
 function keepBusy(begin: ReturnType<typeof readerOf>["begin"]): void {
@@ -73,7 +73,7 @@ function keepBusy(begin: ReturnType<typeof readerOf>["begin"]): void {
   for (let count = 0; count < 4; count++) begin("faulty", faulty.length, "gzip")(faulty);
 }
 
-test("a body that has just evicted another body is not evicted for a third body that waits to be inflated", async () => {
+test("a body that has just evicted another body is not evicted itself", async () => {
   const { begin, admission, answers, taken } = readerOf();
   const inflated = `{"known":"${"n".repeat(254_988)}"}`;
   const waits = Buffer.from(gzipSync(inflated).toString("base64"));

@@ -23,7 +23,7 @@ const long = (id: string, bytes: number): string =>
   event(id).replace("{", `{"padding":"${"x".repeat(bytes)}",`);
 
 describe("bodies in tiny chunks", () => {
-  test("are stored if they are short and in chunks of one byte, or long and in chunks of 48 bytes", async () => {
+  test("are stored if they are few or not too small", async () => {
     const target = await startTarget();
     for (const [id, bytes] of [
       ["by bytes", inChunksOf(1, event("by bytes"))],
@@ -35,7 +35,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("are rejected with 400 at 3,000 chunks, and no later request of the connection is read", async () => {
+  test("are rejected with 400 at 3,000 chunks", async () => {
     const target = await startTarget();
     for (const chunkBytes of [1, 8]) {
       const tiny = inChunksOf(chunkBytes, long("tiny", 3_000 * chunkBytes));
@@ -47,7 +47,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("close the connection without an answer if 18,000 chunks arrive in one turn of the event loop", async () => {
+  test("close the connection if too many chunks arrive in one turn", async () => {
     const target = await startTarget();
     const sent = inChunksOf(1, long("tiny", 18_000));
     const socket = await whileStopped(target, () => begun(target.port, sent));
@@ -59,7 +59,7 @@ describe("bodies in tiny chunks", () => {
   const many = 24;
   const chunksEach = 1_000;
 
-  test("are read over several turns of the event loop and all stored if 24 bodies arrive together", async () => {
+  test("are read over several turns of the event loop", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
@@ -78,7 +78,7 @@ describe("bodies in tiny chunks", () => {
     await expectUnharmed(target);
   });
 
-  test("wait for the next turn of the event loop if the current turn has no time left", async () => {
+  test("wait for the next turn if the current one has no time left", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),

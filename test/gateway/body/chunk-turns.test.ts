@@ -1,5 +1,3 @@
-// The work for all bodies in one turn of the event loop is limited, in chunks and in time.
-
 import { describe, expect, test } from "vitest";
 import {
   ChunkTurns,
@@ -89,20 +87,20 @@ function manyBodies(count: number) {
 }
 
 describe("the chunk limit of an event loop turn", () => {
-  test("lets all bodies with few chunks proceed in each turn of the event loop", () => {
+  test("does not delay bodies with few chunks", () => {
     const kit = new Kit();
     for (let turn = 0; turn < 3; turn++) {
       expect(kit.turn(1_000)).toEqual({ a: 1_000, b: 1_000, c: 1_000, d: 1_000 });
     }
   });
 
-  test("lets bodies with many chunks proceed one per turn, in order", () => {
+  test("lets bodies with many chunks proceed one per turn", () => {
     const kit = new Kit();
     const read = Array.from({ length: 6 }, () => kit.turn(chunksPerTurn));
     expect(read).toEqual([..."abcdab"].map((name) => ({ [name]: chunksPerTurn })));
   });
 
-  test("pauses all bodies until the next turn when one body sends too many chunks", () => {
+  test("pauses all bodies if one sends too many chunks", () => {
     const chunks = new ChunkTurns<Body>({ nextTurn: () => {}, workMs: () => 0 });
     const body: Body = { name: "a", pauseReading: () => {}, resumeReading: () => {} };
     for (let count = 0; count < chunksPerTurnMax; count++) chunks.count(body);
@@ -111,7 +109,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(chunks.isOver).toBe(true);
   });
 
-  test("lets bodies with large pieces proceed for a few milliseconds per turn, in order", () => {
+  test("limits the time for bodies with large pieces", () => {
     const kit = new Kit();
     expect(kit.turnOfPieces(1)).toBe("abcd");
     const ms = readMsPerTurn * 0.6;
@@ -123,7 +121,7 @@ describe("the chunk limit of an event loop turn", () => {
     ]);
   });
 
-  test("resumes a limited number of waiting bodies per turn until all are resumed", () => {
+  test("resumes a limited number of waiting bodies per turn", () => {
     const { paused, spendTurn, endTurn, isIdle } = manyBodies(3 * resumedPerTurnMax);
     spendTurn();
     expect(paused.size).toBe(3 * resumedPerTurnMax - 1);
@@ -135,7 +133,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(isIdle()).toBe(true);
   });
 
-  test("pauses a body that begins after the limit of the turn is reached", () => {
+  test("pauses a body that begins after the limit is reached", () => {
     const { chunks, spendTurn, endTurn } = manyBodies(1);
     let isPaused = false;
     const late = {
@@ -153,7 +151,7 @@ describe("the chunk limit of an event loop turn", () => {
     expect(isPaused).toBe(false);
   });
 
-  test("resumes a complete body when it is answered, and never resumes a closed body", () => {
+  test("resumes a complete body when it is answered", () => {
     const { chunks, bodies, paused, spendTurn, endTurn, isIdle } = manyBodies(4);
     spendTurn();
     chunks.whole(bodies[1]!);

@@ -21,7 +21,7 @@ async function begin(wire: Wire): Promise<void> {
 }
 
 describe("the memory budget for bodies", () => {
-  test("evicts the newest body for the oldest, and answers 503 when the evicted body has arrived completely", async () => {
+  test("evicts the newest body if the oldest needs memory", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires = [
       await connectTo(server),
@@ -46,7 +46,7 @@ describe("the memory budget for bodies", () => {
     server.admission.release(taken);
   });
 
-  test("does not evict earlier bodies for a large body, and always admits a small body", async () => {
+  test("does not evict earlier bodies for a large body", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const [first, second, small] = [
       await connectTo(server),
@@ -74,7 +74,7 @@ describe("the memory budget for bodies", () => {
     expect((await first.reply()).status).toBe(200);
   });
 
-  test("rejects a body only if the eviction of all other bodies would not free enough memory", async () => {
+  test("rejects a body if evicting all others would not free enough", async () => {
     const server = await startTestServer({ bodyBytesMax: declared });
     const wires: Wire[] = [];
     for (const bytes of [100_000, 20_000, 20_000, 20_000]) {
@@ -152,7 +152,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts a small body that is slow for more than a second, but not a small body that arrived last", () => {
+  test("evicts a small body that is slow for more than a second", () => {
     const small = { ...arriving(3_000, 262_000), isLarge: false };
     const fresh = { ...arriving(900, 100), isLarge: false };
     const first = arriving(0, 1);
@@ -162,7 +162,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(first, 11, now)).toEqual([]);
   });
 
-  test("evicts bodies without a known key for a body with a key, starting with the address that holds the most memory", () => {
+  test("evicts bodies without a known key for a body with a key", () => {
     const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
       ...arriving(0, 1),
       ...{ isKnown: false, senderAddress, bytesHeld },
@@ -177,7 +177,7 @@ describe("the memory budget for bodies", () => {
     expect(bodies.evictedFor(greedy, 161, now)).toEqual([]);
   });
 
-  test("limits each client address even if events are stored without addresses", async () => {
+  test("limits each client address even if addresses are not recorded", async () => {
     const peek: Peek = (body) => ({
       projectId: body[0] === 0x6b ? "k" : undefined,
       lane: undefined,
@@ -228,7 +228,7 @@ describe("the memory budget for bodies", () => {
     await Promise.all(wires.map((wire) => wire.reply()));
   });
 
-  test("gives the memory of stalled small bodies to small bodies that arrive completely", async () => {
+  test("gives the memory of stalled bodies to bodies that arrive completely", async () => {
     const server = await startTestServer({ inflightBytesMax: 800_000 });
     const slow: Wire[] = [];
     for (let n = 1; n <= 9; n++) {
@@ -251,7 +251,7 @@ describe("the memory budget for bodies", () => {
     expect(codes.filter((status) => status === 503).length).toBe(1);
   });
 
-  test("admits a new request immediately when bodies without a key exceed the budget", async () => {
+  test("admits a new request if bodies without a key exceed the budget", async () => {
     const peek: Peek = () => ({ projectId: undefined, lane: undefined });
     const server = await startTestServer({ inflightBytesMax: 800_000, peek });
     const wires: Wire[] = [];

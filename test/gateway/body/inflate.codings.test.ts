@@ -154,7 +154,7 @@ describe("the inflation of request bodies", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("accepts a body of exactly the limit, on the event loop and in the thread pool", async () => {
+  test("accepts a body of exactly the limit", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const bytes of [atOnceInflatedBytesMax, atOnceInflatedBytesMax + 1, inflatedBytesMax]) {
@@ -269,7 +269,7 @@ describe("the inflation of request bodies", () => {
     }
   });
 
-  test("runs in the thread pool for the random test body in every coding", () => {
+  test("inflates random bodies of every coding in the thread pool", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 

@@ -58,7 +58,7 @@ describe("concurrent inflation", () => {
   });
   const waiting = post(gzipSync("x".repeat(600_000)), { "Content-Encoding": "gzip" });
 
-  test("keeps the slot of a disconnected client until the thread pool has finished its body", async () => {
+  test("keeps a disconnected client's slot until the thread pool has finished", async () => {
     const decoders = heldDecoders();
     const begun = vi.spyOn(zlib, "createGunzip");
     onTestFinished(() => void begun.mockRestore());
@@ -74,7 +74,6 @@ describe("concurrent inflation", () => {
     decoders[1]!.push(Buffer.alloc(9));
     expect((await third!.reply()).status).toBe(200);
     expect(decoders.map(({ destroyed }) => destroyed)).toEqual([false, true]);
-    // The result does not depend on how the work ends.
     const [fourth, fifth] = [await connectTo(server), await connectTo(server)];
     fourth.write(held);
     await until(() => decoders.length === 3, "the next is at work");
@@ -90,7 +89,7 @@ describe("concurrent inflation", () => {
     expect(server.taken.length).toBe(3);
   });
 
-  test("rejects a waiting body at its deadline, even if no slot is free yet", async () => {
+  test("rejects a waiting body at its deadline", async () => {
     const decoders = heldDecoders();
     let nowMs = 0;
     const server = await startTestServer({ monotonicMs: () => nowMs });
@@ -108,7 +107,7 @@ describe("concurrent inflation", () => {
     lane: "live",
   });
 
-  test("inflates a project's body while bodies without a key wait, and rejects none of the waiting bodies", async () => {
+  test("inflates a project's body while bodies without a key wait", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ peek: byFirstByte });
     const wires = await sendAll(server, held, held, held);
@@ -135,7 +134,7 @@ describe("concurrent inflation", () => {
     expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
   });
 
-  test("searches a body for its key at most five times, however many pieces it arrives in", async () => {
+  test("searches a body for its key at most five times", async () => {
     let looks = 0;
     const server = await startTestServer({
       peek: (body) => {
@@ -149,7 +148,7 @@ describe("concurrent inflation", () => {
     const wire = await connectTo(server);
     wire.write(byteByByte(bytes, { "Content-Encoding": "gzip" }));
     expect((await wire.reply()).status).toBe(200);
-    // The complete body, and two peeks at its start, with up to two attempts each.
+    // The complete body and two peeks at its start, with up to two attempts each.
     expect(begun.mock.calls.length).toBeLessThanOrEqual(5);
     expect(looks).toBeLessThanOrEqual(5);
     looks = 0;
@@ -159,7 +158,7 @@ describe("concurrent inflation", () => {
     expect(looks).toBeLessThanOrEqual(5);
   });
 
-  test("finds a key that arrives late, and stops the search after the key is found", async () => {
+  test("finds a key that arrives late", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
       peek: (body, isWhole) => {
@@ -185,14 +184,14 @@ describe("concurrent inflation", () => {
   });
 
   test.each(ways)(
-    "inflates at most 1 MiB per turn of the event loop, plus the rest of the last body (%s)",
+    "inflates a limited number of bytes per turn of the event loop (%s)",
     async (way) => {
       const turn = turnCounter();
       const inflatedIn = new Map<number, number>();
       const inflater = toldOf(way, (_, written) => {
         inflatedIn.set(turn(), (inflatedIn.get(turn()) ?? 0) + written);
       });
-      // Ignores time as work, because a busy machine needs more time.
+      // Time does not count as work, because a busy machine needs more time.
       const settings = { inflightBytesMax: 64_000_000, monotonicMs: () => 0 };
       const server = await startTestServer({ ...settings, inflater });
       const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
@@ -227,13 +226,13 @@ describe("concurrent inflation", () => {
     );
   });
 
-  test("counts the bytes written, the bytes read and the time of an inflation as work", () => {
+  test("counts bytes written, bytes read and time as work", () => {
     expect(workOf(0.01, 1_000, 9_000)).toBe(9_000);
     expect(workOf(0.1, 60_000)).toBe(240_000);
     expect(workOf(10, 60_000)).toBeGreaterThan(3 * 1_048_576);
   });
 
-  test("inflates in large pieces even if the trailer states too small a size", () => {
+  test("inflates in large pieces even if the trailer's size is too small", () => {
     const spy = vi.spyOn(zlib, "inflateRawSync");
     onTestFinished(() => void spy.mockRestore());
     const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);
@@ -241,12 +240,9 @@ describe("concurrent inflation", () => {
     expect(spy.mock.calls[0]![1]!.chunkSize).toBeGreaterThanOrEqual(16_384);
   });
 
-  /**
-   * Decoded in one step, so that a wrong guess of the window gives a wrong result instead of a slow
-   * one.
-   */
+  /** Decoded in one step, so that a wrong guess of the window gives a wrong result. */
   test.each(Array.from({ length: 15 }, (_, place) => 10 + place))(
-    "reads a Brotli window of 2^%i bytes up to 2^18, and leaves larger windows to the thread pool",
+    "reads a Brotli window of 2^%i bytes, or leaves it to the thread pool",
     (bits) => {
       const text = randomBytes(20).toString("hex");
       const body = brotliCompressSync(text, {

@@ -32,7 +32,7 @@ function poolOf() {
   };
 }
 
-test("the inflation pool gives bodies without a known key only one of its two slots", () => {
+test("the inflation pool limits bodies without a known key to one slot", () => {
   const { add, again, said } = poolOf();
   for (const group of ["x", "y", "z"]) add(`?${group}`, { isKnown: false });
   expect(said()).toBe("?x");
@@ -42,7 +42,7 @@ test("the inflation pool gives bodies without a known key only one of its two sl
   expect(said()).toBe("?y");
 });
 
-test("the inflation pool counts a body towards its project after the body's key is found", () => {
+test("the inflation pool counts a body towards its project after finding the key", () => {
   const { add, again, said } = poolOf();
   const found = add("?x", { isKnown: false });
   add("?y", { isKnown: false });
@@ -52,7 +52,7 @@ test("the inflation pool counts a body towards its project after the body's key 
   expect(said()).toBe("?y ?x");
 });
 
-test("the inflation pool limits each project to half of the memory, and limits all bodies without a known key together to half", async () => {
+test("the inflation pool limits each project to half of the memory", async () => {
   const { add, leave, said } = poolOf();
   add("a1", { group: "a", mebibytes: 40 });
   add("a2", { group: "a", mebibytes: 40 });
@@ -69,7 +69,7 @@ test("the inflation pool limits each project to half of the memory, and limits a
   expect(said()).toBe("b");
 });
 
-test("the inflation pool starts a body that exceeds the pool's memory only when the pool is empty", async () => {
+test("the inflation pool starts an oversized body only when the pool is empty", async () => {
   const { add, leave, said } = poolOf();
   add("huge", { mebibytes: 1_000 });
   add("next", { mebibytes: 1 });

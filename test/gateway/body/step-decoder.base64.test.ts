@@ -11,12 +11,11 @@ function decoded(text: string): string {
   }
 }
 
-test("the base64 decoder reads spaces as plus signs and skips line breaks, including at step boundaries", () => {
+test("the base64 decoder reads spaces as plus signs and skips line breaks", () => {
   const fill = fc.uint8Array({ minLength: 0, maxLength: 60 });
   const places = fc.array(fc.nat({ max: 260_000 }), { maxLength: 20 });
   fc.assert(
     fc.property(fill, places, fc.constantFrom("\n", "\r\n"), (bytes, breaks, lineBreak) => {
-      // 0xfb 0xef 0xbe are four plus signs in base64; the text is longer than two steps.
       const whole = Buffer.concat([Buffer.alloc(195_000, Buffer.from([0xfb, 0xef, 0xbe])), bytes]);
       let text = whole.toString("base64").replaceAll("+", " ");
       for (const place of breaks) text = text.slice(0, place) + lineBreak + text.slice(place);
@@ -26,7 +25,7 @@ test("the base64 decoder reads spaces as plus signs and skips line breaks, inclu
   );
 });
 
-test("the base64 decoder accepts text of only spaces or mostly line breaks, and rejects invalid base64", () => {
+test("the base64 decoder accepts white space and rejects invalid text", () => {
   expect(decoded(" ".repeat(400_000))).toBe("fbefbe".repeat(100_000));
   expect(decoded(`e3${"\n".repeat(400_000)}0=`)).toBe("7b7d");
   expect(decoded("e30\r")).toBe("7b7d");

@@ -20,7 +20,7 @@ const lookEveryMs = 15;
 const dayMs = 86_400_000;
 
 describe("certificate renewal", () => {
-  test("new connections get the new certificate, and open connections continue", async () => {
+  test("gives new connections the new certificate", async () => {
     const renewing = await start();
     const before = await secure(renewing);
     expect(shownBy(before)).toBe("first");
@@ -34,7 +34,7 @@ describe("certificate renewal", () => {
     }
   });
 
-  test("no request fails while new connections arrive continuously", async () => {
+  test("fails no request while new connections arrive continuously", async () => {
     const renewing = await start();
     const pairs = [
       await authority.server({ name: "odd" }),
@@ -72,7 +72,7 @@ describe("certificate renewal", () => {
     expect([...shown]).toEqual(expect.arrayContaining(["even", "odd"]));
   });
 
-  test("a retargeted symlink counts as a change, as in a Kubernetes secret", async () => {
+  test("detects a retargeted symlink, as in a Kubernetes secret", async () => {
     const folder = mkdtempSync(path.join(authority.folder, "secret-"));
     const [old, young] = [
       await authority.server({ name: "old" }),
@@ -110,31 +110,28 @@ describe("certificate renewal", () => {
       "the certificate's chain is damaged",
       ({ cert, first }: Renewing) => writeFileSync(cert, first.cert + first.cert.replace("M", "*")),
     ],
-  ])(
-    "if %s, the old certificate stays in use, the error is logged once, and the next valid pair is loaded",
-    async (_what, damage) => {
-      const renewing = await start();
-      const { expirySeconds } = renewing.watch;
-      const other = await authority.server({
-        name: "other",
-        notAfter: new Date(Date.now() + 9 * dayMs),
-      });
-      damage(renewing, other);
-      await until(() => renewing.said("error").length === 1, "it is logged");
-      expect(shownBy(await secure(renewing))).toBe("first");
-      expect(renewing.watch.expirySeconds).toBe(expirySeconds);
-      const looksLater = performance.now() + 10 * lookEveryMs;
-      await until(() => performance.now() > looksLater, "there were more looks");
-      expect(renewing.said("error").length).toBe(1);
+  ])("keeps the old certificate if %s", async (_what, damage) => {
+    const renewing = await start();
+    const { expirySeconds } = renewing.watch;
+    const other = await authority.server({
+      name: "other",
+      notAfter: new Date(Date.now() + 9 * dayMs),
+    });
+    damage(renewing, other);
+    await until(() => renewing.said("error").length === 1, "it is logged");
+    expect(shownBy(await secure(renewing))).toBe("first");
+    expect(renewing.watch.expirySeconds).toBe(expirySeconds);
+    const looksLater = performance.now() + 10 * lookEveryMs;
+    await until(() => performance.now() > looksLater, "there were more looks");
+    expect(renewing.said("error").length).toBe(1);
 
-      install(renewing, other);
-      await until(() => renewing.said("info").length === 1, "it was renewed");
-      expect(shownBy(await secure(renewing))).toBe("other");
-      expect(renewing.watch.expirySeconds).toBeGreaterThan(expirySeconds);
-    },
-  );
+    install(renewing, other);
+    await until(() => renewing.said("info").length === 1, "it was renewed");
+    expect(shownBy(await secure(renewing))).toBe("other");
+    expect(renewing.watch.expirySeconds).toBeGreaterThan(expirySeconds);
+  });
 
-  test("the same files are retried after a temporary error, and each error is logged once", async () => {
+  test("retries the same files after a temporary error", async () => {
     const renewing = await start(2);
     const { http } = renewing.server;
     const renew = http.renewCertificate.bind(http);
@@ -155,7 +152,7 @@ describe("certificate renewal", () => {
     expect(shownBy(await secure(renewing))).toBe("next");
   });
 
-  test("a certificate pair is loaded once, and rewritten identical files are ignored", async () => {
+  test("loads a certificate pair once", async () => {
     const renewing = await start();
     const next = await authority.server({ name: "next" });
     writeFileSync(renewing.cert, next.cert);
@@ -179,44 +176,38 @@ describe("certificate renewal", () => {
       "certificate not valid yet",
       { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) },
     ],
-  ])(
-    "a certificate outside its validity dates is served, with the warning: %s",
-    async (what, dates) => {
-      const pair = await authority.server({ name: "first", ...dates });
-      const renewing = await startOn(pair.certFile, pair.keyFile);
-      expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);
-      expect(renewing.watch.expirySeconds).toBe(Math.floor(dates.notAfter.getTime() / 1_000));
-      await expect(secure(renewing)).rejects.toThrow(/expired|not yet valid/);
-    },
-  );
+  ])("serves a certificate outside its validity dates with a warning: %s", async (what, dates) => {
+    const pair = await authority.server({ name: "first", ...dates });
+    const renewing = await startOn(pair.certFile, pair.keyFile);
+    expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);
+    expect(renewing.watch.expirySeconds).toBe(Math.floor(dates.notAfter.getTime() / 1_000));
+    await expect(secure(renewing)).rejects.toThrow(/expired|not yet valid/);
+  });
 
   test.each([
     [2_048, []],
     [3_072, [expect.stringMatching(/RSA key of 3072 bits: .* use an ECDSA key \(P-256\)$/)]],
-  ])(
-    "an RSA key of %i bits is served, with a warning if it is longer than 2048 bits",
-    async (keySize, warnings) => {
-      const folder = mkdtempSync(path.join(authority.folder, "rsa-"));
-      const { cert, private: key } = await generate([{ name: "commonName", value: "rsa" }], {
-        keySize,
-        algorithm: "sha256",
-        extensions: [],
-      });
-      const [certFile, keyFile] = [path.join(folder, "cert.pem"), path.join(folder, "key.pem")];
-      writeFileSync(certFile, cert);
-      writeFileSync(keyFile, key);
-      const renewing = await startOn(certFile, keyFile);
-      expect(renewing.said("warn")).toEqual(warnings);
-      const socket = connect({
-        host: "127.0.0.1",
-        port: renewing.server.port,
-        rejectUnauthorized: false,
-      });
-      onTestFinished(() => void socket.destroy());
-      await once(socket, "secureConnect");
-      expect(await answerTo(socket)).toMatch(/^HTTP\/1.1 200 OK/);
-    },
-  );
+  ])("serves an RSA key of %i bits, with a warning above 2048", async (keySize, warnings) => {
+    const folder = mkdtempSync(path.join(authority.folder, "rsa-"));
+    const { cert, private: key } = await generate([{ name: "commonName", value: "rsa" }], {
+      keySize,
+      algorithm: "sha256",
+      extensions: [],
+    });
+    const [certFile, keyFile] = [path.join(folder, "cert.pem"), path.join(folder, "key.pem")];
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+    const renewing = await startOn(certFile, keyFile);
+    expect(renewing.said("warn")).toEqual(warnings);
+    const socket = connect({
+      host: "127.0.0.1",
+      port: renewing.server.port,
+      rejectUnauthorized: false,
+    });
+    onTestFinished(() => void socket.destroy());
+    await once(socket, "secureConnect");
+    expect(await answerTo(socket)).toMatch(/^HTTP\/1.1 200 OK/);
+  });
 });
 
 interface Renewing {

@@ -83,7 +83,7 @@ function begin(chunks = notFollowed) {
   return { exchange, shared, admission, written, counted, logged, read };
 }
 
-test("a deferred answer stops the work on the body immediately, and is the only answer", async () => {
+test("a deferred answer stops the work on the body immediately", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   let stopped = 0;
   exchange.hasUncertainEnd = true;
@@ -91,7 +91,7 @@ test("a deferred answer stops the work on the body immediately, and is the only 
   exchange.body.cancelWork = () => void stopped++;
   exchange.answerProblem(problem);
   expect([exchange.isOver, stopped, written]).toEqual([true, 1, []]);
-  // This is a bug, so it is logged. The first answer is still sent.
+  // A second answer is a bug, so it is logged. The first answer is still sent.
   exchange.answerStored(oneStored);
   expect([written, logged.length]).toEqual([[], 1]);
   await nextTurn();
@@ -99,7 +99,7 @@ test("a deferred answer stops the work on the body immediately, and is the only 
   expect([stopped, counted, shared.inflight, admission.bytes]).toEqual([1, ["batch 503"], 0, 0]);
 });
 
-test("if a client disconnects while its answer is deferred, the request ends without an answer", async () => {
+test("a request with a deferred answer ends if its client disconnects", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.hasUncertainEnd = true;
   exchange.answerProblem(problem);
@@ -110,7 +110,7 @@ test("if a client disconnects while its answer is deferred, the request ends wit
   expect([shared.inflight, admission.bytes]).toEqual([0, 0]);
 });
 
-test("if a client disconnects while the intake has the body, the request ends with the late answer", () => {
+test("a request ends with the late answer if its client disconnects during the intake", () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.body.handOver();
   exchange.abort();
@@ -120,7 +120,7 @@ test("if a client disconnects while the intake has the body, the request ends wi
   expect([written, counted, logged]).toEqual([[], ["aborted at answer"], []]);
 });
 
-test("if a client disconnects before the intake has the body, the request ends immediately", () => {
+test("a request ends immediately if its client disconnects before the intake", () => {
   const { exchange, shared, admission, written, counted } = begin();
   let stopped = 0;
   exchange.body.state = "waiting";
@@ -130,7 +130,7 @@ test("if a client disconnects before the intake has the body, the request ends i
   expect([written, counted]).toEqual([[], ["aborted at answer"]]);
 });
 
-test("an evicted body is answered immediately if it is complete, and otherwise after all of it has arrived", () => {
+test("an evicted body that is complete is answered immediately", () => {
   const arriving = begin();
   arriving.exchange.body.state = "arriving";
   arriving.exchange.body.evict();
@@ -142,7 +142,7 @@ test("an evicted body is answered immediately if it is complete, and otherwise a
   expect([waiting.exchange.isOver, waiting.written[0]]).toEqual([true, "503 Service Unavailable"]);
 });
 
-test("a request whose idle timeout is extended stays paused until it may be read", () => {
+test("a paused request stays paused when its idle timeout is extended", () => {
   const turns: (() => void)[] = [];
   const chunks = new ChunkTurns<ChunkedBody>({
     nextTurn: (run) => void turns.push(run),
@@ -164,7 +164,7 @@ test("a request whose idle timeout is extended stays paused until it may be read
 });
 
 test.each([false, true])(
-  "a rejection for too many chunks is sent in a later turn of the event loop, or not at all on a closed connection (closed: %s)",
+  "a rejection for too many chunks is sent in a later turn (closed: %s)",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
     exchange.rejectChunks(problem);

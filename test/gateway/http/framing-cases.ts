@@ -4,10 +4,6 @@
 import { event, request } from "../../kit/hostile.ts";
 
 interface FramingCase {
-  /**
-   * `carrier` is the event of the request itself. The bytes end with a complete request for
-   * `smuggled`.
-   */
   readonly bytes: (carrier: string, smuggled: string) => Buffer;
   /** The allowed statuses if the request is sent directly; empty: not checked. */
   readonly allowed: readonly number[];

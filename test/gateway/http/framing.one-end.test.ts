@@ -40,7 +40,7 @@ describe("a request with ambiguous framing", () => {
     await expectUnharmed(target);
   });
 
-  test("gets exactly one answer, and its connection is closed", {
+  test("gets exactly one answer", {
     timeout: 120_000,
   }, async () => {
     const target = await startTarget();
@@ -62,7 +62,7 @@ describe("a request with ambiguous framing", () => {
     expect((await stored(target)).filter((id) => id.startsWith("smuggled"))).toEqual([]);
   });
 
-  test("does not delay other requests if thousands of ambiguous requests are pipelined", async () => {
+  test("does not delay other requests if thousands are pipelined", async () => {
     const target = await startTarget();
     const refusedAtOnce = request("{}");
     const { statuses, ended } = await raw(

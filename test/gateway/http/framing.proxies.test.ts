@@ -37,8 +37,7 @@ describe("behind a proxy that shares connections", () => {
       for (const [title, { bytes }] of framingCases()) {
         const smuggled = `smuggled ${title}`;
         const whole = bytes(`carrier ${title}`, smuggled);
-        // Sends the request in one piece, and also in two pieces, as a streaming proxy may forward
-        // it.
+        // Also in two pieces, as a streaming proxy may forward the request.
         const later = whole.length - request(event(smuggled)).length;
         for (const pieces of [[whole], [whole.subarray(0, later), whole.subarray(later)]]) {
           const attack = hear(port, pieces);

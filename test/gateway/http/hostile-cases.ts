@@ -1,14 +1,10 @@
-// Invalid requests, their expected answers, and whether their events may be stored.
-
 import { event, type RawOptions, request } from "../../kit/hostile.ts";
 
 interface HostileCase {
   readonly pieces: readonly Uint8Array[];
   readonly options?: RawOptions;
-  /** The statuses of the answers; empty: the connection ends without an answer. */
   readonly allowed: readonly number[];
   readonly orNothing?: boolean;
-  /** By default, an event is stored if the answer is 200. */
   readonly stored?: "yes" | "no" | "perhaps";
 }
 

@@ -19,12 +19,11 @@ import {
 const authority = await createAuthority();
 /** uWS closes a stalled connection after 10 s, and checks every 4 s. */
 const cutOffMs = 20_000;
-/** A flood ends after this many handshakes, so that a failing test ends. */
 const floodHandshakesMax = 3_000;
 const floodHandshakesBetween = 20;
 
 describe("HTTPS", () => {
-  test("answers requests and shows the certificate to clients that trust its authority", async () => {
+  test("answers clients that trust the certificate's authority", async () => {
     const server = await start();
     const socket = await secure(server, { ca: authority.ca });
     expect([socket.authorized, socket.getProtocol()]).toEqual([true, "TLSv1.3"]);
@@ -52,7 +51,7 @@ describe("HTTPS", () => {
     expect(await answerTo(socket, Buffer.from("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
   });
 
-  test("serves a new client quickly during a flood of handshakes from another address", async () => {
+  test("serves a new client quickly during a flood of handshakes", async () => {
     const server = await start({ connectionId: loadConnectionId() });
     const hello = await clientHello();
     let answered = 0;
@@ -83,7 +82,7 @@ describe("HTTPS", () => {
     isOver = true;
   });
 
-  test("sends a long answer completely, then closes the connection", async () => {
+  test("sends a long answer completely", async () => {
     const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
     const files = {
       folder: "",
@@ -117,23 +116,20 @@ describe("HTTPS", () => {
       "an invalid TLS record",
       Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)]),
     ],
-  ])(
-    "closes the connection of a client that sends %s, and serves all other clients",
-    async (_what, bytes) => {
-      const server = await start();
-      const socket = plain(server);
-      let ended = false;
-      socket.on("close", () => {
-        ended = true;
-      });
-      socket.write(bytes);
-      await until(() => ended, "it is closed");
-      expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(
-        /^HTTP\/1.1 200 OK/,
-      );
-      expect(server.taken.length).toBe(1);
-    },
-  );
+  ])("closes the connection of a client that sends %s", async (_what, bytes) => {
+    const server = await start();
+    const socket = plain(server);
+    let ended = false;
+    socket.on("close", () => {
+      ended = true;
+    });
+    socket.write(bytes);
+    await until(() => ended, "it is closed");
+    expect(await answerTo(await secure(server, { ca: authority.ca }), post("{}"))).toMatch(
+      /^HTTP\/1.1 200 OK/,
+    );
+    expect(server.taken.length).toBe(1);
+  });
 
   test("records the addresses of the connections", async () => {
     const server = await start({ recordIp: true, connectionId: loadConnectionId() });
@@ -166,7 +162,7 @@ describe("HTTPS", () => {
     await Promise.race([Promise.all(closed), late]);
   });
 
-  test("answers requests in flight during a drain, and accepts no connection", async () => {
+  test("answers requests in flight during a drain", async () => {
     const server = await start();
     server.answer = () => {};
     const socket = await secure(server, { ca: authority.ca });

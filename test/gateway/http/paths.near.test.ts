@@ -40,7 +40,7 @@ describe("the suggested path in a 404 answer", () => {
     },
   );
 
-  test("is the path for OpenTelemetry if the request has the default path of OpenTelemetry exporters", async () => {
+  test("is the OpenTelemetry path if an exporter uses its default path", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post("{}").toString().replace("/capture/", "/v1/traces"));
@@ -57,24 +57,21 @@ describe("the suggested path in a 404 answer", () => {
   test.each([
     ["/captre/", "did you mean /capture/?"],
     ["/static/arry.js", "did you mean /static/array.js?"],
-  ])(
-    "is computed for a limited number of answers per turn of the event loop: %s",
-    async (path, meant) => {
-      const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
-      const server = await startTestServer({ files });
-      const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
-      for (let turn = 0; turn < 2; turn++) {
-        for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", path));
-        const details = await Promise.all(
-          wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
-        );
-        expect(details.every((detail) => detail.startsWith(`There is nothing at ${path}`))).toBe(
-          true,
-        );
-        const suggested = details.filter((detail) => detail.endsWith(meant)).length;
-        expect(suggested).toBeGreaterThan(0);
-        expect(suggested).toBeLessThan(wires.length);
-      }
-    },
-  );
+  ])("is computed for a limited number of answers per turn: %s", async (path, meant) => {
+    const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
+    const server = await startTestServer({ files });
+    const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
+    for (let turn = 0; turn < 2; turn++) {
+      for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", path));
+      const details = await Promise.all(
+        wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
+      );
+      expect(details.every((detail) => detail.startsWith(`There is nothing at ${path}`))).toBe(
+        true,
+      );
+      const suggested = details.filter((detail) => detail.endsWith(meant)).length;
+      expect(suggested).toBeGreaterThan(0);
+      expect(suggested).toBeLessThan(wires.length);
+    }
+  });
 });

@@ -26,7 +26,7 @@ describe("CORS", () => {
     "/flags/",
     "/static/array.js",
     "/nothing/at/all",
-  ])("a preflight of %s is answered with its origin and headers", async (path) => {
+  ])("answers a preflight of %s with its origin and headers", async (path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -50,7 +50,7 @@ describe("CORS", () => {
     expect(corsOf(await next.reply())).toEqual(mirrored);
   });
 
-  test("every kind of answer has CORS headers if the request has an origin, and otherwise has none", async () => {
+  test("adds headers to every kind of answer if the request has an origin", async () => {
     const server = await startTestServer();
     for (const request of [
       post("{}", { Origin: origin }),

@@ -41,20 +41,17 @@ describe("an answer without a body", () => {
     ["a beacon", beacon, "e 204"],
     ["a beacon with a recording", recording, "recordings 204"],
     ["an icon", icon, "page 204"],
-  ])(
-    "to %s without a stated length has no Content-Length, and closes the connection",
-    async (_, bytes, finished) => {
-      const server = await startTestServer();
-      const { text } = await heardOf(server, bytes);
-      expect(text).toMatch(/^HTTP\/1\.1 204 No Content\r\n(?:[\w-]+: [^\r\n]*\r\n)+\r\n$/);
-      expect(text).toMatch(/\r\nConnection: close\r\n/);
-      expect(text).toMatch(dateLine);
-      expect(text).not.toMatch(/content-length|transfer-encoding/i);
-      expect([server.finished, server.logged]).toEqual([[finished], []]);
-    },
-  );
+  ])("to %s has no Content-Length and closes the connection", async (_, bytes, finished) => {
+    const server = await startTestServer();
+    const { text } = await heardOf(server, bytes);
+    expect(text).toMatch(/^HTTP\/1\.1 204 No Content\r\n(?:[\w-]+: [^\r\n]*\r\n)+\r\n$/);
+    expect(text).toMatch(/\r\nConnection: close\r\n/);
+    expect(text).toMatch(dateLine);
+    expect(text).not.toMatch(/content-length|transfer-encoding/i);
+    expect([server.finished, server.logged]).toEqual([[finished], []]);
+  });
 
-  test("is followed by no answer to a pipelined request if it closes the connection", async () => {
+  test("closes the connection without answering later requests", async () => {
     const server = await startTestServer();
     const { text } = await heardOf(server, Buffer.concat([beacon, beacon, icon]));
     expect(text.split("HTTP/1.1").length - 1).toBeLessThanOrEqual(1);

@@ -18,17 +18,14 @@ describe("the answer to a stored request", () => {
       { ...oneStored, warnings: [note], warningsTotal: 1 },
       { status: "Ok", accepted: 1, dropped: 0, warnings: [note], warnings_total: 1 },
     ],
-  ])(
-    "reports the accepted and dropped events with their errors or warnings: %j",
-    async (report, answer) => {
-      const server = await startTestServer();
-      server.answer = (exchange) => exchange.answerStored(report);
-      const response = await fetch(`${server.url}/batch/`, { method: "POST", body: "{}" });
-      expect(response.status).toBe(200);
-      expect(response.headers.get("content-type")).toBe("application/json");
-      expect(await response.json()).toEqual(answer);
-    },
-  );
+  ])("reports accepted and dropped events with errors or warnings: %j", async (report, answer) => {
+    const server = await startTestServer();
+    server.answer = (exchange) => exchange.answerStored(report);
+    const response = await fetch(`${server.url}/batch/`, { method: "POST", body: "{}" });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json");
+    expect(await response.json()).toEqual(answer);
+  });
 
   test.each([
     ["/capture", "capture"],

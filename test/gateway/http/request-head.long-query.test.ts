@@ -9,6 +9,7 @@ function read(query: string) {
     body: { compression: undefined as Compression | undefined, queryData: "" },
     querySentAtMs: Number.NaN,
     answersNothing: false,
+    isReplay: false,
   };
   readQuery(query, target);
   return target;
@@ -16,13 +17,14 @@ function read(query: string) {
 
 // Searching for an equals sign after every ampersand would take an hour.
 test.each(["&", "a&", "a=%41&", "%61=b&", "=&"])(
-  "the query parameters after %s, repeated half a million times, are read in linear time",
+  "half a million query parameters after %s are read in linear time",
   (one) => {
     const query = `${one.repeat(500_000)}beacon=1&data=e30%3D&compression=gzip-js&_=1700000000000`;
     expect(read(query)).toEqual({
       body: { compression: "gzip", queryData: "e30%3D" },
       querySentAtMs: 1_700_000_000_000,
       answersNothing: true,
+      isReplay: false,
     });
   },
 );
@@ -33,7 +35,7 @@ test("a query may have equals signs in a value and percent-encoded names", () =>
   expect(read(`${escaped.join("")}=lz64`).body.compression).toBe("lz64");
 });
 
-test("percent escapes are decoded with the same result as by a regular expression", () => {
+test("percent escapes are decoded as by a regular expression", () => {
   const pieces = fc.array(fc.constantFrom("%", "4", "1", "a", "F", "g", "%41", "%c3", "é"));
   fc.assert(
     fc.property(pieces, (texts) => {

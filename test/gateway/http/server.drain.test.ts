@@ -12,7 +12,7 @@ import {
 } from "../../kit/http-server.ts";
 
 describe("a draining server", () => {
-  test("answers requests in flight, rejects later requests, and accepts no connection", async () => {
+  test("answers requests in flight and rejects later requests", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const [waiting, sending, idle] = [
@@ -68,7 +68,7 @@ describe("a draining server", () => {
     expect(await drained).toBe(0);
   });
 
-  test("waits for slow clients as long as their requests follow each other closely", async () => {
+  test("waits for slow clients whose requests follow each other closely", async () => {
     let nowMs = 0;
     const server = await startTestServer({ monotonicMs: () => nowMs });
     const wires = await Promise.all(Array.from({ length: 5 }, () => connectTo(server)));
@@ -80,7 +80,7 @@ describe("a draining server", () => {
       wire.write(post("{}"));
       expect(codeIn(await wire.reply())).toBe("draining");
       nowMs += 60;
-      // In this time a drain that does not count the requests would end, by its own clock.
+      // A drain that does not count the requests would end in this time.
       await new Promise((resolve) => setTimeout(resolve, 120));
     }
     nowMs += 100;
@@ -98,7 +98,7 @@ describe("a draining server", () => {
     await drained;
   });
 
-  test("accepts a connection that was opened before it stopped listening", async () => {
+  test("accepts a connection that was opened before the drain", async () => {
     const server = await startTestServer();
     const connecting = connectTo(server);
     await new Promise((resolve) => process.nextTick(resolve));
@@ -116,7 +116,7 @@ describe("a draining server", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("closes every connection when it stops, and ignores late answers", async () => {
+  test("closes every connection when it stops", async () => {
     const { server, wire } = await heldRequest();
     server.http.close();
     await wire.ended();

@@ -16,7 +16,7 @@ const large = 262_145;
 const fullBytes = (inflightBytesMax * 9) / 8;
 
 describe("the memory budget of requests", () => {
-  test("grants its bytes only once, and takes back only granted bytes", () => {
+  test("takes back only bytes that were granted", () => {
     const admission = new Admission(10);
     const take = (bytes: number) => admission.tryTake(bytes, large);
     expect([take(6), take(5), take(4)]).toEqual([true, false, true]);
@@ -27,7 +27,7 @@ describe("the memory budget of requests", () => {
     expect(() => admission.release(1)).toThrow("more than were taken");
   });
 
-  test("has an extra eighth for requests of up to 256 KiB when larger requests use up the budget", () => {
+  test("has extra room for requests of up to 256 KiB", () => {
     const admission = new Admission(800);
     expect([admission.isLarge(large), admission.isLarge(large - 1)]).toEqual([true, false]);
     expect([admission.tryTake(800, large), admission.tryTake(1, large)]).toEqual([true, false]);
@@ -38,7 +38,7 @@ describe("the memory budget of requests", () => {
     ]).toEqual([false, true, false]);
   });
 
-  test("rejects a request if the budget is used up when its headers arrive, and answers after the body", async () => {
+  test("rejects a request if the budget is used up at its headers", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.admission.take(fullBytes + 1);
@@ -51,7 +51,7 @@ describe("the memory budget of requests", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("rejects a body and releases the body's memory if the budget is used up during the body", async () => {
+  test("rejects a body if the budget is used up during the body", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(Buffer.concat([head({ "Content-Length": "9" }), Buffer.from("abc")]));

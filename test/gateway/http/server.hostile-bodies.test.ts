@@ -1,6 +1,3 @@
-// Bodies with a wrong type, deep nesting, duplicates, huge size, or names of JavaScript's own
-// properties.
-
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { readFrames } from "../../kit/gateway.ts";
@@ -16,7 +13,6 @@ function encoded(coding: string, body: Uint8Array | string): Buffer {
 
 const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
-/** RFC 1952: the checksum is followed by the length, 4 bytes each. */
 function withWrongSum(gzipped: Buffer): Buffer {
   return gzipped.fill(1, gzipped.length - 8, gzipped.length - 4);
 }
@@ -177,7 +173,7 @@ const cases: Record<string, Case> = {
   zeros: [() => request(Buffer.alloc(1_000)), 400, "invalid_json"],
 };
 
-test("each hostile body gets its expected answer, and is either stored as it was sent or not stored", {
+test("each hostile body is stored as it was sent or not at all", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget();

@@ -1,6 +1,3 @@
-// Concurrent requests: invalid requests, hundreds of slow requests, and valid requests with random
-// changes.
-
 import { connect } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -78,7 +75,7 @@ function slowly(port: number, first: Uint8Array, last: Uint8Array): Promise<stri
   });
 }
 
-test("each hostile request is rejected or disconnected, and the gateway continues to serve", {
+test("each hostile request is rejected or disconnected", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget("--body-bytes-max", "1048576");

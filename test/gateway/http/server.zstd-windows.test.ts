@@ -8,12 +8,12 @@ const MIB = 1_048_576;
 const budgetBytes = 64 * MIB;
 const connections = 3;
 const bodiesEach = 40;
-/** Cached blocks, scanners and the heap; 120 windows of 8 MiB would be 960 MiB. */
+/** Cached blocks, scanners and the heap. 120 windows of 8 MiB would take 960 MiB. */
 const besideBytesMax = 160 * MIB;
 
 /**
  * Text that barely compresses keeps the ratio of the following spaces within the limit. Because of
- * its first character, the text is not read as base64 of JSON.
+ * its first character, it is not read as base64.
  */
 function bodyOf(spaceBytes: number): Buffer {
   const text = Buffer.concat([
@@ -31,7 +31,7 @@ function withBrokenChecksum(body: Buffer): Buffer {
   return broken;
 }
 
-test("the windows of zstd decoders are freed with their bodies, even if a body is damaged or too large", {
+test("the memory of zstd decoders is freed with their bodies", {
   timeout: 120_000,
 }, async () => {
   const gateway = await workersOn(

@@ -11,7 +11,7 @@ const tiny = "1\r\nx\r\n".repeat(15_000);
 const behind = "0\r\n\r\nPOST /behind HTTP/1.1\r\nHost: p\r\nContent-Length: 0\r\n\r\n";
 
 test.each(["http", "https"])(
-  "uWS delivers nothing more from a connection that is closed during a read: %s",
+  "uWS delivers nothing from a connection closed during a read: %s",
   async (scheme) => {
     const isTls = scheme === "https";
     const { ca, server } = await createAuthority();

@@ -1,5 +1,3 @@
-// The exchange of a request that has only a body.
-
 import type { Exchange } from "../../../src/gateway/http/port.ts";
 
 export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answerProblem"> = {
@@ -8,6 +6,7 @@ export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answe
   senderAddress: "",
   querySentAtMs: Number.NaN,
   isEngage: false,
+  isReplay: false,
   bytesArrived: 1_000_000_000,
   hint: undefined,
   projectId: "",

@@ -3,7 +3,7 @@ import { IntakeKit } from "./intake-kit.ts";
 
 const large = { name: "large", project: "a", events: 4_000 };
 
-test("the intake reuses the message ids of a failed body for two minutes after each failure", async () => {
+test("the intake reuses the message ids of a failed body for two minutes", async () => {
   let nowMs = 0;
   const kit = new IntakeKit();
   kit.monotonicMs = () => nowMs;

@@ -1,5 +1,3 @@
-// A single frame for a fake publisher.
-
 import type { FrameSink } from "../../../src/records/frame-sink.ts";
 
 export class FakeFrame implements FrameSink {

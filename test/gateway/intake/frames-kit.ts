@@ -26,14 +26,12 @@ interface Given {
   readonly problem?: Problem;
 }
 
-/** The possible differences between two requests with the same events. */
 export interface SentHow {
   readonly between?: string;
   readonly clientAddress?: string;
   readonly requestTimestamp?: string;
 }
 
-/** An intake whose frames the test settles, in any order. */
 export function intakeOnFrames(
   options: { shares?: ProjectShares; monotonicMs?: () => number; meter?: ProjectMeter } = {},
 ) {
@@ -99,7 +97,7 @@ export function intakeOnFrames(
     metrics: {
       events: (_lane, reason, events) => count(reason, events),
       warnings: count,
-      ...{ slowPathItems() {}, distinctIdsCut() {} },
+      ...{ slowPathItems() {}, distinctIdsCut() {}, schemaResults() {} },
     },
     ...more,
     monotonicMs,
@@ -145,7 +143,6 @@ export function event(textBytes = 0) {
 
 export const dropped = () => ({ ...event(), event: "" });
 
-/** Takes frames until the intake has published all events, and settles them from last to first. */
 export async function settleAll(
   frames: Submitted[],
   work: Promise<void>,

@@ -88,7 +88,7 @@ describe("the search for a mistyped name", () => {
     expect(found({ properties: { evnt: "v" } }, "event")).toBe(undefined);
   });
 
-  test("finds the closest name, whatever names precede it", () => {
+  test("finds the closest of several similar names", () => {
     expect(found({ evemt: "v", Event: "v" }, "event")).toBe("Event");
     expect(found({ name: "v", evnt: "v" }, "event")).toBe("evnt");
     expect(found({ events: [1], Event: "v" }, "batch", "event")).toBe("events");
@@ -132,7 +132,7 @@ describe("the search for a mistyped name", () => {
     );
   });
 
-  test("finds names after long values, and skips long names", () => {
+  test("finds names after long values", () => {
     const before = '{"event":"e","properties":';
     const properties = `{"x":"${"y".repeat(1_000_000)}"}`;
     const body = Buffer.from(`${before}${properties},"userId":"u"}`);

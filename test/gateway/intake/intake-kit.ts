@@ -1,5 +1,4 @@
-// The real intake, scanner and rules on a fake publisher, which records its events and settles
-// frames when the test decides.
+// The real intake, scanner and rules on a fake publisher. The test decides when frames settle.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -43,7 +42,6 @@ interface SendOptions {
 
 interface IntakeKitOptions {
   readonly createScanner?: (rows?: number) => BackgroundScanner;
-  /** Project ids; the key of a project is `key_` and the id. */
   readonly projects?: readonly string[];
   readonly publisher?: Publisher;
   readonly meter?: ProjectMeter;
@@ -69,10 +67,6 @@ export class IntakeKit {
   readonly messageIds: string[] = [];
   heldBytes = 0;
   readonly eventsOfTurns: number[] = [];
-  /**
-   * The outcome of a project's frame. The frame waits for a promise, which may resolve to
-   * `refused`.
-   */
   outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
   streamOf: Publisher["streamOf"] = (lane) => lane;
   refusal: Publisher["refusal"] = () => undefined;
@@ -109,7 +103,13 @@ export class IntakeKit {
           records.write(...given);
         },
       },
-      metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+      metrics: {
+        events() {},
+        warnings() {},
+        slowPathItems() {},
+        distinctIdsCut() {},
+        schemaResults() {},
+      },
       monotonicMs: () => this.monotonicMs(),
       nextTurn: setImmediate,
       ...(options.clientWarnings === undefined ? {} : { clientWarnings: options.clientWarnings }),
@@ -146,7 +146,6 @@ export class IntakeKit {
         sent.answer = code;
       },
     };
-    // Overwrites the memory as soon as the intake must not read it any more.
     const overwrite = (): void => void bytes.fill(0x20);
     const memory = bytes.length < borrowedBytesMax ? "borrowed" : "owned";
     sent.work = this.#intake(exchange, { memory, bytes }) ?? sent.work;

@@ -11,7 +11,7 @@ describe("a request past its deadline", () => {
     "publishes none of its events: %j",
     async (body) => {
       const kit = new IntakeKit();
-      // Only a body that was inflated in the thread pool can be late on arrival. Such a body has a
+      // Only a body that was inflated in the thread pool can be late on arrival. This body has a
       // hint.
       const lane = "historical" in body ? "historical" : "live";
       const sent = kit.send(body, {
@@ -24,7 +24,7 @@ describe("a request past its deadline", () => {
     },
   );
 
-  test("publishes none of its events if it is late when it is scanned", async () => {
+  test("publishes none of its events if it is late when scanned", async () => {
     const kit = new IntakeKit();
     let lateMs = 0;
     kit.monotonicMs = () => lateMs;

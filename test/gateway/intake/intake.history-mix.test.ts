@@ -33,8 +33,8 @@ describe("the intake publishes history of a project in order of arrival", () => 
       await Promise.all(sent);
       for (const project of ["a", "b", "c"]) {
         const own = bodies.filter((body) => body.historical && body.project === project);
-        // The order between the two kinds of body depends on fast scans, which the test cannot
-        // guarantee. Small hidden bodies may be of either kind.
+        // The order between the two kinds of body depends on fast scans. Small hidden bodies may be
+        // of either kind.
         const shown = own.filter(({ hidden }) => hidden !== true);
         const hiddenAndLarge = own.filter(
           (body) => body.hidden === true && bodyOf(body).length > scannedAtOnceBytesMax,

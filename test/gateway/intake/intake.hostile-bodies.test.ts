@@ -14,7 +14,6 @@ const allowing = await gatewayForFile({
   env: {
     PENSTOCK_REQUEST_EVENTS_MAX: "100000000",
     PENSTOCK_EXPANSION_MAX: "1000000",
-    // Millions of items take seconds on a busy machine.
     PENSTOCK_REQUEST_TIMEOUT_MS: "60000",
   },
 });
@@ -57,7 +56,7 @@ describe("a hostile body", () => {
   ])("does not grow the heap: %s, without an API key", async (_title, json) => {
     const whole = Buffer.from(json());
     await expectCheap(asSet, gzipSync(whole), [413, "inflated_too_large"]);
-    // The body compresses to about an eighth, which is within the limit of a body without a key.
+    // The body compresses to an eighth, which is within the limit of a body without a key.
     const shrunkLess = gzipSync(whole, { strategy: constants.Z_HUFFMAN_ONLY });
     await expectCheap(asSet, shrunkLess, [401, "missing_api_key"]);
   });
@@ -70,7 +69,7 @@ describe("a hostile body", () => {
       [200],
     ],
     [
-      "an array of half a million items with the long key in another notation",
+      "an array of half a million items with an escaped key",
       (key: string) =>
         `[{"token":"${" ".repeat(200)}${key}"},${`{"token":"\\u0070${key.slice(1)}"},`.repeat(MIB / 2)}1]`,
       [413, "too_many_events"],

@@ -15,7 +15,7 @@ const own = `{"event":"","distinct_id":"u","properties":${library("mine")}}`;
 const nested = `{"event":"","properties":{"a":${library("none")}},"distinct_id":"u"}`;
 const valid = `     {"event":"","properties":${library("next")},"distinct_id":"u"}`;
 
-test("the intake reports the SDK name of a body that is published", async () => {
+test("the intake reports the SDK name of a published body", async () => {
   const kit = new IntakeKit({ clientWarnings });
   const sent = kit.send(bodyWith("a", own, 10_000));
   await sent.work;
@@ -23,7 +23,7 @@ test("the intake reports the SDK name of a body that is published", async () => 
   expect(sent.library).toBe("mine 1.2.3");
 });
 
-test("the intake reports no SDK name for a failed body if another body has already taken its scanner", async () => {
+test("the intake reports no SDK name if a failed body lost its scanner", async () => {
   const kit = new IntakeKit({ clientWarnings });
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<"refused">();

@@ -9,9 +9,6 @@ import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
 const server = await natsServerForFile();
 
-/**
- * Replaces the first live stream by a subscriber that takes its subjects and never acknowledges.
- */
 async function muteFirst(rig: Rig): Promise<void> {
   const jsm = await managerOf(rig.link.connection, { timeoutMs: 5_000 });
   const { config } = await jsm.streams.info(liveStream(rig));
@@ -21,7 +18,7 @@ async function muteFirst(rig: Rig): Promise<void> {
   await rig.link.connection.flush();
 }
 
-test("large bodies for a stream that does not respond do not block bodies for another stream", async () => {
+test("large bodies for a silent stream do not block other streams", async () => {
   let aheadMs = 0;
   const monotonicMs = (): number => performance.now() + aheadMs;
   const rig = await startRig(server, { settings: { partitions: 2 }, monotonicMs });
@@ -48,7 +45,6 @@ test("large bodies for a stream that does not respond do not block bodies for an
     "stored 6000",
     ...stuck.map(() => undefined),
   ]);
-  // The other project, and two of the muted stream: one has a frame in flight, one has none.
   await until(() => placed().size >= 3);
   aheadMs = withinMs;
   await Promise.all(stuck.map(({ work }) => work));
@@ -57,7 +53,7 @@ test("large bodies for a stream that does not respond do not block bodies for an
   await rig.close();
 });
 
-test("a large body continues where it stopped when its stream responds again, and is stored once and in order", async () => {
+test("a large body continues where it stopped when its stream responds again", async () => {
   let scans = 0;
   let released = 0;
   const kit = new IntakeKit({
@@ -109,7 +105,7 @@ test("a large body continues where it stopped when its stream responds again, an
   }
 });
 
-test("a large body that is not UTF-8 yields its scanner to other streams, and is stored completely", async () => {
+test("a large body that is not UTF-8 yields its scanner to other streams", async () => {
   const kit = new IntakeKit();
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<void>();
@@ -140,7 +136,7 @@ test("a large body that is not UTF-8 yields its scanner to other streams, and is
   }
 });
 
-test('a large body that waits past its deadline is answered "overloaded", whether or not it was started', async () => {
+test('a large body that waits past its deadline is answered "overloaded"', async () => {
   let finished = 0;
   const kit = new IntakeKit({
     createScanner(rows) {

@@ -1,6 +1,3 @@
-// After a 503, the quota is not charged for events that were not stored. It is charged for events
-// that were or may have been stored.
-
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Intake } from "../../../src/gateway/http/port.ts";
@@ -96,6 +93,7 @@ beforeEach(() => {
       warnings() {},
       slowPathItems() {},
       distinctIdsCut() {},
+      schemaResults() {},
     },
     monotonicMs: () => 0,
     nextTurn: async () => {},
@@ -140,64 +138,54 @@ const sizes: [string, number][] = [
 ];
 
 describe("the quota charge", () => {
-  test.each(sizes)(
-    "of %s is refunded on each 503, so that its retry is stored",
-    async (_, padding) => {
-      leave(10, { bytesPerSecond: 3_000_000 });
-      const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
-      otherwise = ["refused", "store_full"];
-      for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
-      otherwise = ["stored", undefined];
-      expect(await send(batch)).toBe("stored");
-      expect(await send(batch)).toBe("rate_limited");
-      expect(meter.counts).toMatchObject({
-        accepted: 10,
-        dropped: 1,
-        rateLimitedRequests: 1,
-        rateLimitedEvents: 11,
-      });
-    },
-  );
+  test.each(sizes)("of %s is refunded on each 503", async (_, padding) => {
+    leave(10, { bytesPerSecond: 3_000_000 });
+    const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
+    otherwise = ["refused", "store_full"];
+    for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
+    otherwise = ["stored", undefined];
+    expect(await send(batch)).toBe("stored");
+    expect(await send(batch)).toBe("rate_limited");
+    expect(meter.counts).toMatchObject({
+      accepted: 10,
+      dropped: 1,
+      rateLimitedRequests: 1,
+      rateLimitedEvents: 11,
+    });
+  });
 
-  test.each(sizes)(
-    "of %s is kept if the events may have been stored, and the events count as unknown",
-    async (_, padding) => {
-      leave(10);
-      otherwise = ["unknown", "timeout"];
-      expect(await send(batchOf(10, padding))).toBe("timeout");
-      const { accepted, unknown } = meter.counts;
-      expect(accepted).toBe(0);
-      expect(counted).toContainEqual(["timeout", unknown]);
-      expect(unknown).toBeGreaterThan(0);
-      if (padding < 60_000) expect(unknown).toBe(10);
-      for (let left = 10 - unknown; left > 0; left--) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
-      expect(await send(batchOf(10, padding))).toBe("rate_limited");
-    },
-  );
+  test.each(sizes)("of %s remains if the events may have been stored", async (_, padding) => {
+    leave(10);
+    otherwise = ["unknown", "timeout"];
+    expect(await send(batchOf(10, padding))).toBe("timeout");
+    const { accepted, unknown } = meter.counts;
+    expect(accepted).toBe(0);
+    expect(counted).toContainEqual(["timeout", unknown]);
+    expect(unknown).toBeGreaterThan(0);
+    if (padding < 60_000) expect(unknown).toBe(10);
+    for (let left = 10 - unknown; left > 0; left--) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
+    expect(await send(batchOf(10, padding))).toBe("rate_limited");
+  });
 
-  test.each(sizes.slice(1))(
-    "of %s is kept for the stored events, and these events count as accepted",
-    async (_, padding) => {
-      leave(10, { bytesPerSecond: 10 * padding });
-      outcomes = [
-        ["stored", undefined],
-        ["refused", "store_full"],
-      ];
-      expect(await send(batchOf(10, padding))).toBe("store_full");
-      const { accepted, storedBytes, unknown } = meter.counts;
-      expect(accepted).toBeGreaterThan(0);
-      expect(accepted).toBeLessThan(10);
-      expect(storedBytes).toBeGreaterThan(accepted * padding);
-      expect(unknown).toBe(0);
-      expect(counted).toContainEqual(["none", accepted]);
-      for (let left = 10 - accepted; left > 0; left--)
-        expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
-      expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
-    },
-  );
+  test.each(sizes.slice(1))("of %s remains for the stored events", async (_, padding) => {
+    leave(10, { bytesPerSecond: 10 * padding });
+    outcomes = [
+      ["stored", undefined],
+      ["refused", "store_full"],
+    ];
+    expect(await send(batchOf(10, padding))).toBe("store_full");
+    const { accepted, storedBytes, unknown } = meter.counts;
+    expect(accepted).toBeGreaterThan(0);
+    expect(accepted).toBeLessThan(10);
+    expect(storedBytes).toBeGreaterThan(accepted * padding);
+    expect(unknown).toBe(0);
+    expect(counted).toContainEqual(["none", accepted]);
+    for (let left = 10 - accepted; left > 0; left--) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
+  });
 
   test.each(sizes.slice(1))(
-    "for the stored events of %s is not repeated if the request is sent again",
+    "for the stored events of %s is not repeated on a retry",
     async (_, padding) => {
       const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
       leave(10, { bytesPerSecond: 10 * padding });
@@ -250,7 +238,7 @@ describe("the quota charge", () => {
     expect(underWayBytes).toBe(0);
   });
 
-  test("of a request with only invalid events is the cost of its bytes and of one event", async () => {
+  test("of a request with only invalid events covers its bytes and one event", async () => {
     leave(2);
     const wrong = { event: "e", distinct_id: "u", properties: 1 };
     expect(await send([wrong, wrong])).toBe("invalid_properties");
@@ -268,7 +256,7 @@ describe("the quota charge", () => {
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
-    test("is refunded on a 503 and kept on a 200", async () => {
+    test("is refunded on a 503, but not on a 200", async () => {
       otherwise = ["refused", "store_full"];
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(fiveMegabytes())).toBe("store_full");
@@ -278,7 +266,7 @@ describe("the quota charge", () => {
       expect(await send(fiveMegabytes())).toBe("stored");
     });
 
-    test("is refunded on an internal error, a 429, or invalid events only", async () => {
+    test("is refunded on an internal error, a 429 or invalid events only", async () => {
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked([...fiveMegabytes(), { event: "bug", distinct_id: "u" }])).toBe(
           "threw",
@@ -293,7 +281,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for events that may have been stored, and the retry is not rejected as too large", async () => {
+    test("remains for events that may have been stored", async () => {
       otherwise = ["unknown", "timeout"];
       let code: string;
       do code = await sendPacked(fiveMegabytes());
@@ -305,7 +293,7 @@ describe("the quota charge", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("is kept for the stored events and refunded for all other events", async () => {
+    test("is refunded for the events that are not stored", async () => {
       outcomes = [
         ["stored", undefined],
         ["refused", "store_full"],
@@ -319,7 +307,7 @@ describe("the quota charge", () => {
     });
   });
 
-  test("is refunded only up to the burst and only up to the charged amount", () => {
+  test("is refunded only up to the burst and the charged amount", () => {
     const admitted = (events: number, bytes: number) => takenOf(meter, costOf(events, bytes));
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     const small = admitted(1, 1);

@@ -71,6 +71,7 @@ function take(
     recordBytesMax,
     template,
     frames,
+    quarantine: () => {},
   };
   taker.takeRows(job, 0, scanner.table[Header.RowCount]!);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
@@ -82,7 +83,7 @@ const slowEvent = (name: string) =>
   `{"event":"${name}","distinct_id":"u","properties":{"\\ud800":1}}`;
 
 describe("one faulty event", () => {
-  test("that makes the rules or the record throw is rejected and logged once, and all other events are stored", () => {
+  test("is rejected if it makes the rules or the record throw", () => {
     const measure: typeof records.measure = (item, verdict, record) => {
       const name = item.body.toString("utf8", item.table[item.row + 2]!, item.table[item.row + 3]!);
       if (name.includes("bug")) throw new Error("a bug");
@@ -101,7 +102,7 @@ describe("one faulty event", () => {
     expect(onBug).toHaveBeenCalledTimes(1);
   });
 
-  test("fails its request if there is no memory to scan the event again, and the previous event is not stored in its place", () => {
+  test("fails its request if there is no memory to scan the event again", () => {
     const scan = slowScanner.scan.bind(slowScanner);
     let calls = 0;
     slowScanner = {
@@ -113,7 +114,7 @@ describe("one faulty event", () => {
     expect(sink.events).toBe(1);
   });
 
-  test("is stored with all other events if its distinct id is cut within a multi-byte character", () => {
+  test("is stored if its distinct id is cut within a multi-byte character", () => {
     for (let fill = 8_176; fill < 8_196; fill++) {
       for (const letter of ["é", "€", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]) {
         const text = "x".repeat(fill) + letter.repeat(400);

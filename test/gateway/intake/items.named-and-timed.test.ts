@@ -1,4 +1,4 @@
-// The tables of docs/reference/event-fields.md, row by row: reserved event names and timestamps.
+// The tables of reserved event names and timestamps in docs/reference/event-fields.md, row by row.
 
 import { describe } from "vitest";
 import { type Case, tryCases } from "./outcome-kit.ts";

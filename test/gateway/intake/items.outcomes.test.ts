@@ -1,4 +1,4 @@
-// The tables of docs/reference/event-fields.md, row by row, except those for names and timestamps.
+// The other tables of docs/reference/event-fields.md, row by row.
 
 import { createHash } from "node:crypto";
 import { describe } from "vitest";

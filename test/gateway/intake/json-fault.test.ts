@@ -118,7 +118,7 @@ describe("the problem for invalid JSON", () => {
     expect(detail).toContain("at offset 3");
   });
 
-  test("states correctly whether a control character is inside a string", () => {
+  test("states whether a control character is inside a string", () => {
     let inString = 0;
     let all = 0;
     const texts = fc.oneof(
@@ -149,7 +149,7 @@ describe("the problem for invalid JSON", () => {
     expect(inString).toBeGreaterThan(0.9 * all);
   });
 
-  test("shows some characters around the error, and replaces unreadable characters by question marks", () => {
+  test("shows some characters around the error", () => {
     expect(problemOf('{"event":"signed up","distinct_id":"u",}').excerpt).toBe(
       'd up","distinct_id":"u",}',
     );
@@ -160,7 +160,7 @@ describe("the problem for invalid JSON", () => {
   const key = "phc_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3a";
   const other = "kEyOfAnotherMakeWithoutAnyDigitInIt";
 
-  test("shows neither a key nor a usable part of a key, wherever a body is truncated", () => {
+  test("never shows a usable part of a key", () => {
     const events = fc.array(
       fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }),
       {
@@ -215,7 +215,6 @@ describe("the problem for invalid JSON", () => {
   });
 });
 
-/** Whether each position is inside a string, determined by reading from the start. */
 function placesOf(text: string): boolean[] {
   const places: boolean[] = [];
   let isWithin = false;

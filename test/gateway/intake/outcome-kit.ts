@@ -1,5 +1,4 @@
-// Cases of docs/reference/event-fields.md. Each case is sent as a single event and as an item
-// between two valid events.
+// Each case is sent as a single event and as an item between two valid events.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -10,7 +9,6 @@ import {
 } from "../../kit/gateway.ts";
 
 export interface Outcome {
-  /** Fields that the stored record must have; absent if nothing is stored. */
   stored?: Record<string, unknown>;
   error?: string;
   dropped?: string;
@@ -40,6 +38,7 @@ const recordFields = [
   "$unset",
   "replaced",
   "rules",
+  "schema",
 ];
 
 function expectRecord(record: StoredEvent | undefined, outcome: Outcome, projectId: string): void {

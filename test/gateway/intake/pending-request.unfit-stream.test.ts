@@ -39,7 +39,7 @@ function answerTo(
 }
 
 describe("the answer to a request whose stream becomes unusable", () => {
-  test("names the stream, the error and the unknown outcome if events were already sent", () => {
+  test("names the stream and the unknown outcome if events were sent", () => {
     const detail = expect.stringMatching(
       /^Stream LIVE_0 .*: it was edited; events in flight may be stored or not/,
     );
@@ -66,7 +66,7 @@ describe("the answer to a request whose stream becomes unusable", () => {
     });
   });
 
-  test("names the stream, the error and a certain outcome if the stream refused the events", () => {
+  test("names the stream and the error if the stream refused the events", () => {
     expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
   });
 

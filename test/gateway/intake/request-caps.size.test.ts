@@ -22,7 +22,6 @@ function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]:
   return refusal && refusedByMeter(refusal, work, caps);
 }
 
-/** The expansion of a real batch of 20,000 events that arrived as `bytesArrived`. */
 function expansionOfBatch(
   event: (index: number) => string,
   given: { bytesArrived: number; lib?: string },
@@ -61,7 +60,7 @@ describe("the size limit of a request", () => {
     expect(codeOf(events + 100, (events + 100) * 29, 100)).toBe("expands_too_far");
   });
 
-  test("counts only the bytes beyond 256 times the bytes sent", () => {
+  test("counts only expansion beyond 256 times the bytes sent", () => {
     const meter = new Meter(() => 0);
     // 300 requests of 1 MiB in one minute: 44 MiB more than 256 times the bytes sent.
     for (let sent = 0; sent < 300; sent++)
@@ -91,7 +90,7 @@ describe("the size limit of a request", () => {
   const inside = (name: string) => () =>
     `{"distinct_id":"b","properties":{${name}:{"x":"${filler}"}}}`;
 
-  test("includes the bytes that a record repeats and the bytes that the gateway adds to each event", () => {
+  test("includes repeated bytes and bytes that the gateway adds", () => {
     // A record has about 650 bytes of its event and 256 additional bytes. So 20,000 records are 256
     // times as long as 70,800 bytes sent.
     const bytesArrived = 75_000;
@@ -115,7 +114,7 @@ describe("the size limit of a request", () => {
     expect(codeOf(events, bytes, bytes / ratio)).toBeUndefined();
   });
 
-  test("is the limit of the project's quota if the quota allows less in one request", () => {
+  test("is the project's quota if the quota allows less per request", () => {
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 1 });
     expect(codeOf(2_000, 2_000_000, 2_000_000, meter)).toBeUndefined();

@@ -4,7 +4,7 @@ import { createNativeScanner } from "../../../src/records/native.ts";
 import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
 describe("the scanner queue", () => {
-  test("scans small history immediately while large live bodies of another project wait", async () => {
+  test("scans small history immediately while another project's large bodies wait", async () => {
     const kit = new IntakeKit();
     const large = Array.from({ length: 20 }, () =>
       kit.send({ name: "large", project: "a", events: 4_000 }),
@@ -15,7 +15,7 @@ describe("the scanner queue", () => {
     expect(large.every(({ answer }) => answer === "stored 4000")).toBe(true);
   });
 
-  test("delays small history only until the scan has found the project of a large body", async () => {
+  test("delays small history until the project of a large body is known", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");
@@ -37,7 +37,7 @@ describe("the scanner queue", () => {
   });
 
   test.each([false, true])(
-    "scans live bodies without delay while another project has slow history (key hidden from the peek: %s)",
+    "scans live bodies despite another project's slow history (key hidden: %s)",
     async (hidden) => {
       const kit = new IntakeKit();
       const stalled = Promise.withResolvers<void>();
@@ -69,7 +69,7 @@ describe("the scanner queue", () => {
     },
   );
 
-  test("repairs a body once, even if the body then waits for a scanner", async () => {
+  test("repairs a body once even if it then waits for a scanner", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -87,7 +87,7 @@ describe("the scanner queue", () => {
     expect(kit.heldBytes).toBe(repairedBytes);
   });
 
-  test("fails one body if a scanner cannot be created, and then continues with later history", async () => {
+  test("fails one body if a scanner cannot be created", async () => {
     let failures = 1;
     const kit = new IntakeKit({
       createScanner(rows) {
@@ -131,7 +131,7 @@ describe("the scanner queue", () => {
     expect(scans).toBe(0);
   });
 
-  test('answers "overloaded" for a body that gets no scanner by its deadline, and finishes bodies that have a scanner', async () => {
+  test('answers "overloaded" for a body without a scanner by its deadline', async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -147,7 +147,7 @@ describe("the scanner queue", () => {
     expect(first.map(({ answer }) => answer)).toEqual(["stored 20000", "stored 20000"]);
   });
 
-  test("delays a project's history only briefly behind bodies of unknown projects", async () => {
+  test("delays a project's history only briefly if other projects are unknown", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");

@@ -48,7 +48,7 @@ function queueOf() {
 }
 
 describe("scanners", () => {
-  test("are used by at most six bodies at a time, two per project", async () => {
+  test("are used by at most six bodies, two per project", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b", "c", "d"]) {
       for (const number of [1, 2, 3]) arrive(`${project}${number}`, { project });
@@ -60,7 +60,7 @@ describe("scanners", () => {
     expect(await names()).toBe("a2 b2 c1 c2 a3 b3");
   });
 
-  test("scan one huge body at a time, and scan smaller bodies before waiting huge bodies", async () => {
+  test("scan one huge body at a time", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b"]) {
       for (const number of [1, 2]) arrive(`${project}${number}`, { project, bytes: huge });
@@ -114,7 +114,7 @@ describe("bodies for a slow stream", () => {
     expect(await names()).toBe("");
   });
 
-  test("get a free scanner before later bodies if they yielded their scanner earlier", async () => {
+  test("get a free scanner before later bodies if they yielded theirs", async () => {
     const { arrive, take, names, rest, end } = queueOf();
     for (const name of ["m1", "m2", "m3"]) arrive(name, { project: name });
     expect(await names()).toBe("m1 m2 m3");

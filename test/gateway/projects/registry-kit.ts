@@ -69,8 +69,8 @@ export async function registryOn(
 }
 
 /**
- * The rig's connection. While `isLeaderless` is true, it answers for the registry's stream like a
- * member without a leader.
+ * While `isLeaderless` is true, the connection answers for the registry's stream like a member
+ * without a leader.
  */
 export function leaderless(
   { connection }: RegistryRig,

@@ -22,7 +22,6 @@ const linesOfEach = projects.map((project) => `line ${project}`);
 
 const ackTimeoutMs = 60_000;
 
-/** The acknowledgement timeout passes only when the test moves the clock. */
 async function startNarrow() {
   const alone = { sent: 0, unackedMax: 0 };
   let aheadMs = 0;
@@ -50,7 +49,7 @@ function sendEach(rig: Rig, withinMs = 2 * ackTimeoutMs): Promise<Settled[]> {
   );
 }
 
-test("the frames of a rejected batch are sent one by one, in order, within the window", async () => {
+test("the frames of a rejected batch are sent one by one, in order", async () => {
   const { rig, alone } = await startNarrow();
   const jsm = await jetstreamManager(rig.link.connection);
   await jsm.streams.update(liveStream(rig), { allow_atomic: false });
@@ -61,7 +60,7 @@ test("the frames of a rejected batch are sent one by one, in order, within the w
   await rig.close();
 });
 
-test("the frames of an unanswered batch are sent one by one, and the batch is counted once", async () => {
+test("the frames of an unanswered batch are sent one by one", async () => {
   const { rig, alone, pass } = await startNarrow();
   server.freeze();
   const sends = sendEach(rig);
@@ -77,10 +76,10 @@ test("the frames of an unanswered batch are sent one by one, and the batch is co
   await rig.close();
 });
 
-test("the frames of a failed batch that wait for the window become unknown at their deadline", async () => {
+test("waiting frames of a failed batch become unknown at their deadline", async () => {
   const { rig, alone, pass } = await startNarrow();
   server.freeze();
-  // The deadline is between two ack timeouts, so that nothing is due to be sent at that moment.
+  // No ack timeout ends at the deadline, so that nothing is sent at that moment.
   const sends = sendEach(rig, 1.5 * ackTimeoutMs);
   await nextTurn();
   pass(ackTimeoutMs);
@@ -96,7 +95,7 @@ test("the frames of a failed batch that wait for the window become unknown at th
   await rig.close();
 });
 
-test("the frames of a batch that was lost in a reconnect are sent one by one when the window has room", async () => {
+test("the frames of a batch lost in a reconnect are sent one by one", async () => {
   const { rig, alone } = await startNarrow();
   server.freeze();
   const sends = sendEach(rig);

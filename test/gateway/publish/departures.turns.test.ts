@@ -19,7 +19,6 @@ interface TestFrame {
   readonly sends: number;
 }
 
-/** A stream whose queues always have another frame. Each step acknowledges the oldest frame. */
 class Kit {
   readonly departures = new Departures<TestFrame>(
     { takesAtomicBatches: false },

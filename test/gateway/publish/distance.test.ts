@@ -25,7 +25,7 @@ async function leaveUnacked(rig: Rig, hold: (isHeld: boolean) => void): Promise<
   return left;
 }
 
-test("two frames of a project are in flight to a distant store, and their events are stored in order", async () => {
+test("two frames of a project are in flight to a distant store", async () => {
   const proxy = await startTcpProxy(server.port);
   onTestFinished(() => proxy.close());
   proxy.slow(lateMsEachWay, 0);
@@ -81,7 +81,7 @@ test.each([
   { what: "the next zone, with a slower disk", pingMs: 3, ackMs: 10, isFar: false },
   { what: "another region", pingMs: 5, ackMs: 6, isFar: true },
 ])(
-  "a store counts as distant ($isFar) if pings take $pingMs ms and acknowledgements $ackMs ms: $what",
+  "$what counts as distant: $isFar (pings $pingMs ms, acknowledgements $ackMs ms)",
   async ({ isFar, ...took }) => {
     const kit = new Kit();
     await kit.frames(20, took);
@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test("slow pings are ignored if at least one of the last eight pings was fast", async () => {
+test("slow pings are ignored if one of the last eight was fast", async () => {
   const kit = new Kit();
   await kit.frames(7, { pingMs: 5, ackMs: 6 });
   await kit.frames(1, { pingMs: 0.3, ackMs: 6 });
@@ -108,7 +108,7 @@ test("the distance is measured again after a reconnect", async () => {
   expect(kit.distance.isFar).toBe(true);
 });
 
-test("at most four pings per second are sent, one at a time", async () => {
+test("at most four pings per second are sent", async () => {
   const kit = new Kit();
   for (let sent = 0; sent < 100; sent++) {
     kit.nowMs += 10;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fifo } from "../../../src/gateway/publish/fifo.ts";
 
-test("the queue behaves like an array, whatever is pushed, shifted and taken", () => {
+test("the queue behaves like an array", () => {
   const step = fc.oneof(
     fc.constant("shift" as const),
     fc.nat(50),

@@ -54,7 +54,7 @@ test("frames that are ready when the connection is lost wait for the reconnect",
   await rig.close();
 });
 
-test("frames are refused, not unknown, if there is no reconnect by their deadline", async () => {
+test("frames are refused if there is no reconnect by their deadline", async () => {
   const { rig, lose, reconnect } = await startLosable();
   const sends = sendEach(rig, projects, 100);
   lose();

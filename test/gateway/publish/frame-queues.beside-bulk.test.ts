@@ -4,7 +4,7 @@ import { nextTurn, startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("a project has at most two live frames in flight besides the frame of a large request", async () => {
+test("a project with a large request has at most two live frames in flight", async () => {
   const rig = await startRig(server);
   server.freeze();
   const sends = [rig.sendOwn("live", ["large"], { messageId: "large-1" })];

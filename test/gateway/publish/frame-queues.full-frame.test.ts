@@ -7,7 +7,7 @@ const server = await natsServerForFile();
 const frameBytesMax = 10_000;
 
 describe("a frame", () => {
-  test("is followed by another frame when it is full, and both are stored in order", async () => {
+  test("is followed by another frame when it is full", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax } });
     const lines = Array.from({ length: 30 }, (_, number) => `${number}:${"x".repeat(900)}`);
     const outcomes = await Promise.all(lines.map((line) => rig.send("live", line)));

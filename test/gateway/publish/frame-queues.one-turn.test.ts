@@ -4,7 +4,7 @@ import { startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("the events of one turn of the event loop are sent as one frame per project and stream", async () => {
+test("the events of one turn are sent as one frame per project and stream", async () => {
   const rig = await startRig(server);
   const outcomes = await Promise.all([
     ...Array.from({ length: 50 }, (_, number) => rig.send("live", `{"n":${number}}`)),

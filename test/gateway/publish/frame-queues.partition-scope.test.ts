@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 const projects = ["alpha", "beta", "gamma", "delta"];
 
 describe("with frames per partition", () => {
-  test("live events of all projects share one frame, and large requests and history have separate frames", async () => {
+  test("live events of all projects share one frame", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     const outcomes = await Promise.all([
       ...projects.map((project) => rig.send("live", `live ${project}`, { project })),
@@ -41,7 +41,7 @@ describe("with frames per partition", () => {
     await rig.close();
   });
 
-  test("each partition has its own frames, which contain only its projects", async () => {
+  test("each partition has its own frames", async () => {
     const rig = await startRig(server, { frameScope: "partition", settings: { partitions: 3 } });
     const many = Array.from({ length: 30 }, (_, number) => `project-${number}`);
     const outcomes = await Promise.all(
@@ -60,7 +60,7 @@ describe("with frames per partition", () => {
     await rig.close();
   });
 
-  test("events wait while the partition's frame is unacknowledged, and stay in order through a crash", async () => {
+  test("events wait while the partition's frame is unacknowledged", async () => {
     const rig = await startRig(server, { frameScope: "partition", ackTimeoutMs: 150 });
     server.freeze();
     const sends: Promise<Settled>[] = [];
@@ -82,7 +82,7 @@ describe("with frames per partition", () => {
     await rig.close();
   });
 
-  test("an event past its deadline is refused, and its memory is released", async () => {
+  test("an event past its deadline is refused", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     server.freeze();
     const sent = rig.send("live", "sent", { project: "alpha", withinMs: 2_000 });

@@ -5,16 +5,15 @@ import { mebibyte, nextTurn, type Settled, startRig, stored } from "../../kit/pu
 const server = await natsServerForFile();
 
 const framesEach = 30;
-/** Nearly a full frame, so that thirty far exceed the socket's buffer. */
+/** Thirty frames of this size far exceed the socket's buffer. */
 const earlyBytes = 500_000;
 
-/** A line that repeats the number of its frame, so that any byte of another frame is visible. */
 function lineOf(name: string, bytes: number): string {
   const mark = `${name}.`;
   return mark.repeat(Math.ceil(bytes / mark.length)).slice(0, bytes);
 }
 
-test("frames that expire while they wait in the socket arrive unchanged, whatever is sent after them", async () => {
+test("frames that expire while they wait in the socket arrive unchanged", async () => {
   const rig = await startRig(server, {
     ackTimeoutMs: 20_000,
     settings: { streamBytesMax: 128 * mebibyte },
@@ -22,8 +21,8 @@ test("frames that expire while they wait in the socket arrive unchanged, whateve
   const sent = new Map<string, string>();
 
   /**
-   * Sends one frame per turn. The NATS client writes a single message from the frame's memory, but
-   * copies several messages.
+   * One frame per turn, because the NATS client copies several messages, but writes a single
+   * message from the frame's memory.
    */
   async function sendEach(
     kind: string,
@@ -52,7 +51,7 @@ test("frames that expire while they wait in the socket arrive unchanged, whateve
   for (const { subject, lines } of await rig.stored("live")) {
     const name = subject.slice(subject.lastIndexOf(".") + 1);
     expect(lines, name).toHaveLength(1);
-    // Compares before it asserts: a diff of half a megabyte would take minutes.
+    // A diff of half a megabyte would take minutes.
     expect(lines[0] === sent.get(name), `${name} arrived as ${lines[0]?.slice(0, 40)}`).toBe(true);
     arrived.set(name, lines[0]!);
   }

@@ -73,7 +73,7 @@ function twoFrames() {
   return { sent, outcomes, frames, reconnect, tick };
 }
 
-test("at a reconnect, the requests of a frame past its deadline get their outcome and the frame is sent again", () => {
+test("a frame past its deadline is sent again at a reconnect", () => {
   const { sent, outcomes, reconnect } = twoFrames();
   // No tick has run since then, as if the event loop was blocked.
   reconnect(6_000);
@@ -81,7 +81,7 @@ test("at a reconnect, the requests of a frame past its deadline get their outcom
   expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
 });
 
-test("after a long pause of the process, a frame gets one outcome, even if its sends were refused", () => {
+test("a frame gets one outcome after a long pause of the process", () => {
   const { outcomes, frames, tick } = twoFrames();
   frames[0]!.refuse(1);
   tick(200_000);

@@ -19,7 +19,7 @@ function reload(from: string, to: string): void {
   kill(server.pid, "SIGHUP");
 }
 
-test("acknowledgements arrive again after the server permits the subscription, without a reconnect", async () => {
+test("acknowledgements arrive again once the server permits the subscription", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 300 });
   expect(await rig.send("live", "before")).toEqual(stored);
   reload(allowed, denied);

@@ -16,7 +16,7 @@ async function streamsOf(rig: Rig) {
   return { name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 
-describe("a frame whose id the server remembers but whose message was removed", () => {
+describe("a frame whose remembered message was removed from the stream", () => {
   test.each(["all messages purged", "messages of the project purged", "this message deleted"])(
     "is stored again once: %s",
     async (how) => {

@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 const storeFull: Settled = { outcome: "refused", code: "store_full" };
 
 describe("a full stream", () => {
-  test("refuses events, keeps acknowledged events, leaves the other stream usable, and recovers", async () => {
+  test("refuses events until it has room again", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     const acknowledged: string[] = [];
     let outcome: Settled = stored;
@@ -47,7 +47,7 @@ describe("a full stream", () => {
     await rig.close();
   });
 
-  test("is reported before a request is processed if every stream is full", async () => {
+  test("is reported before a request is processed if all streams are full", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     for (const lane of ["live", "historical"] as const) {
       for (let number = 0; number < 6; number++)

@@ -6,7 +6,7 @@ import { linesOf, nextTurn, type Settled, startRig, stored } from "../../kit/pub
 const server = await natsServerForFile();
 
 describe("history", () => {
-  test("is stored in order of arrival through freezes, crashes and repeated sends", async () => {
+  test("is stored in order through freezes, crashes and repeated sends", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 150, settings: { frameBytesMax: 4_000 } });
     const sends: Promise<Settled>[] = [];
     const expected: string[] = [];

@@ -10,12 +10,12 @@ test.each([
   [30_000, 65_536 + 2_048],
   [240_000, 262_144 + 2_048],
 ])(
-  "a request's own frame with a line of %i bytes counts at most %i bytes of memory",
+  "a request's own frame with a line of %i bytes uses at most %i bytes",
   async (lineBytes, bytesMax) => {
     const rig = await startRig(server);
     server.freeze();
     const line = `${"x".repeat(lineBytes - 1)}\n`;
-    // A large request allocates the frame in this way, before it knows the number of lines.
+    // A large request allocates the frame before it knows the number of lines.
     const sink = rig.publisher.ownFrame("live", projectOf("alpha"), 262_144);
     sink.commit(sink.buffer.write(line, 0), 1);
     const settled = new Promise((resolve) => {

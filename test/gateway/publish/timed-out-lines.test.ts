@@ -40,7 +40,6 @@ function rig() {
     wait: (ms: number): void => {
       now += ms;
     },
-    /** Records that the lines of a request timed out. */
     timeOut(text: string, runs = allUuidless, from = "10.0.0.1"): Frame {
       const frame = frameOf(text);
       timedOut.remember(frame, linesBy(runs, from), { start: 0, end: frame.length });
@@ -87,7 +86,7 @@ test("events are not recognised as a retry while nothing has timed out", () => {
   expect(named).toEqual([]);
 });
 
-test("a retry is recognised again after it fails, until the duplicate window ends", () => {
+test("a retry is recognised again after it fails", () => {
   const { timeOut, isKnown, ends, wait } = rig();
   timeOut("a\n");
   expect(isKnown("a\n")).toBe(true);

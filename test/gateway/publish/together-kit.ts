@@ -21,7 +21,6 @@ export class Kit {
   readonly stream = { takesAtomicBatches: true };
   readonly departures: Departures<TestFrame>;
   nowMs = 1_000;
-  /** The frames in flight that were sent alone; `batches` has the frames of each batch. */
   readonly alone: TestFrame[] = [];
   readonly batches: TestFrame[][] = [];
 
@@ -57,7 +56,6 @@ export class Kit {
     expect(this.departures.waiting).toBe(false);
   }
 
-  /** Frames that do not fit into a batch are sent alongside it. */
   leaveBeside(count: number): void {
     for (let left = 0; left < count; left++) {
       const rest = { background: false, unacked: 0, unackedBytes: 0 };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Kit } from "./together-kit.ts";
 
 describe("live frames of a stream that accepts atomic batches", () => {
-  test("are sent one by one, up to the window, if few frames wait", () => {
+  test("are sent one by one if few frames wait", () => {
     const kit = new Kit(16);
     for (let times = 0; times < 10; times++) {
       kit.add(10);
@@ -15,7 +15,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 63, batches: [36] });
   });
 
-  test("are batched if at least 16 frames wait, with one batch at a time", () => {
+  test("are batched if at least 16 frames wait", () => {
     const kit = new Kit(16);
     kit.add(16);
     kit.flush();
@@ -29,7 +29,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [100] });
   });
 
-  test("are sent one by one after the previous batch is acknowledged, even if only few frames wait", () => {
+  test("are sent one by one after a batch if few frames wait", () => {
     const kit = new Kit(16);
     kit.add(20);
     kit.flush();
@@ -41,7 +41,7 @@ describe("live frames of a stream that accepts atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 1, batches: [] });
   });
 
-  test("neither wait for background frames nor delay background frames", () => {
+  test("neither wait for nor delay background frames", () => {
     const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();
@@ -71,7 +71,7 @@ describe("the measured speed of a stream", () => {
     }
   }
 
-  test("is unknown at first, so frames are sent one by one", () => {
+  test("is unknown at first", () => {
     const kit = new Kit();
     kit.add(200);
     kit.flush();
@@ -90,7 +90,7 @@ describe("the measured speed of a stream", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [40] });
   });
 
-  test("leads to large batches only if a frame takes little time, and to no batches if batches are slower", () => {
+  test("leads to large batches only if a frame takes little time", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(50);
@@ -208,7 +208,7 @@ describe("the measured speed of a stream", () => {
   });
 });
 
-test("a stream without atomic batches receives single frames, up to the window", () => {
+test("a stream without atomic batches receives single frames", () => {
   const kit = new Kit(16);
   kit.stream.takesAtomicBatches = false;
   kit.add(200);
@@ -216,7 +216,7 @@ test("a stream without atomic batches receives single frames, up to the window",
   expect(kit.underWay).toEqual({ alone: 64, batches: [] });
 });
 
-test("a stream that stops accepting batches receives the waiting frames one by one", () => {
+test("a stream that stops accepting batches receives the frames one by one", () => {
   const kit = new Kit(16);
   kit.add(20);
   kit.flush();

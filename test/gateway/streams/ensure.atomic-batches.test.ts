@@ -33,7 +33,7 @@ describe("atomic batches", () => {
     expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
   });
 
-  test("are not enabled on a stream if the settings forbid them, but stay enabled if they were already enabled", async () => {
+  test("are not enabled on a stream if the settings forbid them", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     expect(await takes(without)).toBe(false);
@@ -43,7 +43,7 @@ describe("atomic batches", () => {
     expect(await takes(without)).toBe(true);
   });
 
-  test("are enabled on a stream at a start, not at a reconnect, without other changes to the stream", async () => {
+  test("are enabled on a stream at a start, not at a reconnect", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     const name = `${without.subjectPrefix.toUpperCase()}_LIVE_0`;
@@ -75,7 +75,7 @@ authorization {
 }`,
 });
 
-test("atomic batches stay disabled, with a log line, if the gateway may not update streams", async () => {
+test("atomic batches stay disabled if the gateway may not update streams", async () => {
   const url = `nats://u:p@127.0.0.1:${guarded.port}`;
   const settings = streamSettings({ atomicBatches: false });
   await ensure(settings, url);

@@ -5,7 +5,7 @@ import { linesOf, startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("the gateway creates its streams again on a server that returns with an empty disk", async () => {
+test("the gateway creates its streams again on an emptied disk", async () => {
   const rig = await startRig(server);
   expect(await rig.send("live", "before")).toEqual(stored);
   await server.kill();

@@ -1,5 +1,4 @@
-// A node of nats-server 2.10 panics on a stream with atomic batches. The test uses three real
-// nodes, including an old node.
+// A node of nats-server 2.10 panics on a stream with atomic batches.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -60,7 +59,7 @@ test("the gateway reads the versions of all servers of a cluster", async () => {
   ]);
 });
 
-test("atomic batches stay disabled on every stream until the last node of a cluster is upgraded", async () => {
+test("atomic batches stay disabled until the last node of a cluster is upgraded", async () => {
   const settings = streamSettings({ replicas: 3 });
   const log = await ensure(settings);
   expect(await takes(settings)).toBe(false);
@@ -80,7 +79,7 @@ test("atomic batches stay disabled on every stream until the last node of a clus
     .toBe(true);
 });
 
-test("atomic batches are enabled on a stream with a raised number of replicas after all replicas exist", async () => {
+test("atomic batches are enabled on a stream after all its replicas exist", async () => {
   const settings = streamSettings({ replicas: 1, atomicBatches: false });
   await ensure(settings);
   const raised = { ...settings, replicas: 3, atomicBatches: true };
@@ -108,7 +107,7 @@ test("atomic batches stay disabled on a stream with an unknown member", async ()
   expect(log.join("\n")).toContain("gone: version not known");
 });
 
-test("outside a cluster, the gateway asks no other server for its version", async () => {
+test("a gateway outside a cluster asks no other server for its version", async () => {
   const alone = { info: { version: "2.15.1" } } as Pick<NatsConnection, "info">;
   expect(await clusterVersions(alone, ["127.0.0.1:1"])).toBeUndefined();
 });
@@ -131,17 +130,14 @@ test.each([
   ["sends an endless line", (socket: Socket) => socket.write("x".repeat(100_000))],
   ["sends JSON that is not an object", (socket: Socket) => socket.write("null\r\n")],
   ["closes the connection", (socket: Socket) => socket.destroy()],
-])(
-  "the version of a server that %s is unknown, and the gateway does not wait for it",
-  async (_, act) => {
-    const odd = createServer(act).listen(0, "127.0.0.1");
-    await once(odd, "listening");
-    const place = `127.0.0.1:${(odd.address() as AddressInfo).port}`;
-    const versions = await clusterVersions({ info: ofCluster }, [place]);
-    expect(versions?.get(place)).toBe("");
-    odd.close();
-  },
-);
+])("the version of a server that %s is unknown", async (_, act) => {
+  const odd = createServer(act).listen(0, "127.0.0.1");
+  await once(odd, "listening");
+  const place = `127.0.0.1:${(odd.address() as AddressInfo).port}`;
+  const versions = await clusterVersions({ info: ofCluster }, [place]);
+  expect(versions?.get(place)).toBe("");
+  odd.close();
+});
 
 function drip(socket: Socket, text: string): void {
   const timer = setInterval(() => socket.write(text), 100);

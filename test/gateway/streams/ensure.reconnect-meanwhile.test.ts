@@ -49,7 +49,7 @@ const isThere = (name: string): Promise<boolean> =>
     () => false,
   );
 
-test("at a second reconnect, a missing stream is created again even if another stream does not respond", async () => {
+test("a missing stream is created at a second reconnect if another stream hangs", async () => {
   const { streams, live, seen, reconnect } = rigOf();
   await streams.ensure();
   Object.assign(seen, { isSilent: true, live: 0 });

@@ -25,7 +25,6 @@ interface Gateway {
   readonly shares: StoredShares;
   readonly state: StreamState;
   add(projectId: string, mebibytes?: number, subject?: string): Promise<void>;
-  /** Reads the current content of the stream, as the check of the streams does. */
   read(): Promise<void>;
   code(projectId: string): string | undefined;
 }
@@ -34,7 +33,6 @@ interface Place {
   readonly subjectPrefix: string;
   readonly stream: string;
   gateway(options?: GatewayOptions): Promise<Gateway>;
-  /** Messages that no gateway counts. */
   publish(subject: string, mebibytes: number): Promise<void>;
   purge(subject: string): Promise<void>;
 }
@@ -43,9 +41,7 @@ interface GatewayOptions {
   readonly ownShares?: Record<string, number>;
   readonly projectShare?: number;
   readonly frameScope?: FrameScope;
-  /** Number of initial failures when the bucket is opened. */
   readonly failures?: number;
-  /** The bucket never opens, and never fails. */
   readonly isStuck?: boolean;
 }
 
@@ -153,7 +149,7 @@ describe("gateways that share a stream", () => {
     expect(second.code("quiet")).toBe(undefined);
   });
 
-  test("count the bytes that a killed gateway had stored, except the bytes of its last second", async () => {
+  test("count the bytes that a killed gateway had stored", async () => {
     const { gateway, stream, subjectPrefix } = await placeOf();
     const killed = await gateway();
     await killed.add("flood", 6);
@@ -166,7 +162,7 @@ describe("gateways that share a stream", () => {
     await expect.poll(() => next.code("flood"), within).toBe("project_full");
   });
 
-  test("do not wait at start or stop for a usage bucket that does not answer", async () => {
+  test("do not wait for a usage bucket that does not answer", async () => {
     const { gateway } = await placeOf();
     const beginMs = performance.now();
     const one = await gateway({ isStuck: true });
@@ -226,7 +222,7 @@ describe("gateways that share a stream", () => {
     expect(other.code("quiet"), what).toBe(undefined);
   }
 
-  test("leave one usage record when they start and stop, whatever each gateway has counted", async () => {
+  test("leave one usage record when they start and stop", async () => {
     const { gateway, subjectPrefix, stream } = await placeOf();
     for (let life = 0; life < 12; life++) {
       const one = await gateway();
@@ -243,7 +239,7 @@ describe("gateways that share a stream", () => {
     expect(last.code("p3")).toBe(undefined);
   });
 
-  test("lose nothing and count nothing twice when they write at the same time", async () => {
+  test("count everything once when they write at the same time", async () => {
     const { gateway } = await placeOf();
     const all = await Promise.all(Array.from({ length: 6 }, () => gateway({ projectShare: 50 })));
     for (const one of all) await one.add("flood", 0.625);
@@ -256,7 +252,7 @@ describe("gateways that share a stream", () => {
 });
 
 describe("messages that are removed from a stream", () => {
-  test("let their project store again after a purge of its subject, even a partial purge", async () => {
+  test("let their project store again after a purge of its subject", async () => {
     const { gateway, purge, stream, subjectPrefix } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -275,7 +271,7 @@ describe("messages that are removed from a stream", () => {
     expect(one.shares.projectsOver).toBe(0);
   });
 
-  test("do not count after a restart of the gateway if another program purged the messages", async () => {
+  test("do not count after a restart if another program purged them", async () => {
     const { gateway, purge } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -328,7 +324,7 @@ test("a purge does not lower the count of another project", async () => {
   }
 });
 
-test("a project is admitted again after a purge of its own messages, even if a message shared with other projects remains", async () => {
+test("a project is admitted again after a purge of its own messages", async () => {
   const { gateway, purge } = await placeOf();
   const one = await gateway();
   await one.add("flood", 0.125, manyProjects);
@@ -350,7 +346,7 @@ test("a project's own share replaces the general share", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-test("messages that no gateway counted count toward no project's share, and the last tenth of the stream stays available", async () => {
+test("uncounted messages do not use up a project's share", async () => {
   const { gateway, publish } = await placeOf();
   await publish("main", 7.25);
   const one = await gateway();
@@ -360,7 +356,7 @@ test("messages that no gateway counted count toward no project's share, and the 
   expect(one.code("quiet")).toBe(undefined);
 });
 
-test("a missing or unusable stream refuses events for that reason, and not as full", async () => {
+test("a missing or unusable stream is not reported as full", async () => {
   const { gateway } = await placeOf();
   const one = await gateway();
   await one.add("main", 6.25);

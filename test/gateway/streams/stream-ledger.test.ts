@@ -32,7 +32,6 @@ class Model {
     return own.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** The bytes that the ledger counts for the project. */
   counted(projectId: string): number {
     return this.ledger.holdings.get(projectId)?.stored ?? 0;
   }
@@ -53,7 +52,6 @@ class Model {
     return this.answer();
   }
 
-  /** Requests the leader's current state; `answer` passes it to the ledger. */
   ask(): void {
     const first = this.messages[0]?.sequence ?? this.state.sequence + 1;
     this.#asked = {
@@ -80,7 +78,6 @@ class Model {
     return !this.ledger.isOverReserve(this.ledger.holdings.get(projectId), projects);
   }
 
-  /** Stores messages of this size until the project is refused or the stream is full. */
   flood(projectId: string, share: number, projects: number, bytes = 1_000): void {
     while (
       !this.isOver(projectId, share) &&
@@ -91,7 +88,7 @@ class Model {
   }
 }
 
-test("a project gets its full share of a stream, whatever other projects have stored", () => {
+test("a project gets its full share of a stream despite other projects", () => {
   const stream = new Model();
   stream.flood("one", 40, 3);
   expect(stream.held("one")).toBe(400_000);
@@ -102,7 +99,7 @@ test("a project gets its full share of a stream, whatever other projects have st
   expect(stream.isOver("one", 100)).toBe(false);
 });
 
-test("a burst of large messages after small messages counts in full for its project", () => {
+test("a burst of large messages after small messages counts in full", () => {
   const stream = new Model();
   for (let round = 0; round < 20; round++) {
     stream.store("hidden", 10);
@@ -115,7 +112,7 @@ test("a burst of large messages after small messages counts in full for its proj
   expect(stream.isOver("hidden", 60)).toBe(true);
 });
 
-test("messages that left the stream no longer count, except one slice per project", () => {
+test("messages that left the stream no longer count", () => {
   const stream = new Model();
   for (let times = 0; times < 640; times++) stream.store(`p${times % 2}`, 700);
   for (let left = 0; left < 640; left += 7) {
@@ -129,7 +126,7 @@ test("messages that left the stream no longer count, except one slice per projec
   expect([...stream.ledger.holdings.keys()]).toEqual([]);
 });
 
-test("the ledger keeps few slices per project, for slow and for fast senders", () => {
+test("the ledger keeps few slices per project", () => {
   const stream = new Model();
   for (let times = 0; times < 6_400; times++) stream.store("little", 1);
   stream.flood("much", 100, 2, 100);
@@ -155,7 +152,7 @@ test("no bytes count after the whole stream is purged or recreated", () => {
   expect(stream.read()).toBe(false);
 });
 
-test("the purged messages of one project stop counting, and messages of other projects still count", () => {
+test("the purged messages of one project stop counting", () => {
   const stream = new Model();
   stream.store("a", 200_000);
   stream.store("b", 700_000);
@@ -172,7 +169,7 @@ test("the purged messages of one project stop counting, and messages of other pr
   expect(stream.ledger.send(false)).toEqual([["b", [2, 700_000]]]);
 });
 
-test("checking whether a project may use the last tenth of the stream changes nothing", () => {
+test("checking a project's access to the last tenth of the stream changes nothing", () => {
   const stream = new Model();
   stream.flood("flood", 100, 4);
   const asked = () => [stream.mayUseReserve("flood", 4), stream.mayUseReserve("new", 4)];
@@ -204,7 +201,7 @@ test("bytes in flight count toward the share until their outcome is known", () =
   expect(stream.isOver("p", 50)).toBe(false);
 });
 
-test("a project may add its share of the last tenth of the stream to the bytes it has stored", () => {
+test("a project may use its share of the last tenth in addition", () => {
   const stream = new Model();
   for (let times = 0; times < 600; times++) stream.store("main", 1_000);
   stream.flood("flood", 75, 4);
@@ -219,7 +216,7 @@ test("a project may add its share of the last tenth of the stream to the bytes i
   expect(stream.mayUseReserve("main", 4)).toBe(false);
 });
 
-test("bytes stored after the stream was last read count toward the limit of its last tenth", () => {
+test("bytes stored since the last reading count toward the last tenth's limit", () => {
   const model = new Model();
   for (let filled = 0; filled < 930_000; filled += 1_000) {
     if (filled % 50_000 === 0) model.ask();
@@ -231,7 +228,7 @@ test("bytes stored after the stream was last read count toward the limit of its 
   expect(model.ledger.excess).toBeLessThan(2_000);
 });
 
-test("every project may use its share of the last tenth of the stream, whichever project floods the stream", () => {
+test("a flood leaves every project its share of the last tenth", () => {
   const floods = fc.array(
     fc.record({
       project: fc.integer({ min: 0, max: 4 }),
@@ -263,7 +260,7 @@ test("every project may use its share of the last tenth of the stream, whichever
   );
 });
 
-test("a usage record replaces the previous usage record, and bytes stored later also count", () => {
+test("a usage record replaces the previous usage record", () => {
   const stream = new Model();
   stream.store("p", 100_000);
   stream.state.sequence = 10;

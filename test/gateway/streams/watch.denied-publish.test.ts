@@ -12,7 +12,7 @@ const server = await natsServerForFile({
 });
 const within = { timeout: 20_000, interval: 50 };
 
-test("readiness names the missing permission of the NATS user until the server grants it", async () => {
+test("readiness names the missing permission of the NATS user", async () => {
   const rig = await startRig(server, { settings: { subjectPrefix: "denied" }, ackTimeoutMs: 200 });
   const isDenied = expect.stringMatching(
     /^stream DENIED_LIVE_0 cannot be written: the user lacks a permission .*Publish to "denied\.live\.0\..*: give the user in PENSTOCK_NATS_URL this permission/,

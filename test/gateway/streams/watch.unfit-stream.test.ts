@@ -52,33 +52,30 @@ const edits: [change: Partial<StreamConfig>, cure: Partial<StreamConfig>, fault:
 ];
 
 describe("a stream that may lose acknowledged events", () => {
-  test.each(edits)(
-    "refuses events soon after an edit to %j, and accepts events again after the edit is undone",
-    async (...edit) => {
-      const [change, cure, fault] = edit;
-      const rig = await startRig(server, { watchEveryMs });
-      const { streams } = await jetstreamManager(rig.link.connection);
-      expect(await rig.send("live", "before")).toEqual(stored);
-      await streams.update(liveStream(rig), change);
-      await vi.waitFor(() => expect(liveRefusal(rig)).toContain(fault), within);
-      expect(liveRefusal(rig)).toContain(
-        `Stream ${liveStream(rig)} cannot guarantee that acknowledged events stay stored: `,
-      );
-      const framesSent = rig.heard.framesSent;
-      expect(await rig.send("live", "to a stream that forgets")).toEqual(refused);
-      expect(rig.heard.framesSent).toBe(framesSent);
-      expect((await rig.streams.check()).join()).toContain(fault);
-      expect(rig.log.filter((line) => line.includes("its events are rejected"))).toHaveLength(1);
-      expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
-      expect(rig.publisher.refusal()).toBeUndefined();
-      expect(await rig.send("historical", "old")).toEqual(stored);
+  test.each(edits)("refuses events soon after an edit to %j", async (...edit) => {
+    const [change, cure, fault] = edit;
+    const rig = await startRig(server, { watchEveryMs });
+    const { streams } = await jetstreamManager(rig.link.connection);
+    expect(await rig.send("live", "before")).toEqual(stored);
+    await streams.update(liveStream(rig), change);
+    await vi.waitFor(() => expect(liveRefusal(rig)).toContain(fault), within);
+    expect(liveRefusal(rig)).toContain(
+      `Stream ${liveStream(rig)} cannot guarantee that acknowledged events stay stored: `,
+    );
+    const framesSent = rig.heard.framesSent;
+    expect(await rig.send("live", "to a stream that forgets")).toEqual(refused);
+    expect(rig.heard.framesSent).toBe(framesSent);
+    expect((await rig.streams.check()).join()).toContain(fault);
+    expect(rig.log.filter((line) => line.includes("its events are rejected"))).toHaveLength(1);
+    expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
+    expect(rig.publisher.refusal()).toBeUndefined();
+    expect(await rig.send("historical", "old")).toEqual(stored);
 
-      await streams.update(liveStream(rig), cure);
-      await vi.waitFor(() => expect(liveRefusal(rig)).toBeUndefined(), within);
-      expect(await rig.send("live", "after")).toEqual(stored);
-      await rig.close();
-    },
-  );
+    await streams.update(liveStream(rig), cure);
+    await vi.waitFor(() => expect(liveRefusal(rig)).toBeUndefined(), within);
+    expect(await rig.send("live", "after")).toEqual(stored);
+    await rig.close();
+  });
 
   test("leaves a frame in flight unknown", async () => {
     const rig = await startRig(server);
@@ -93,7 +90,7 @@ describe("a stream that may lose acknowledged events", () => {
     server.freeze();
     const sent = rig.send("live", "under way");
     await vi.waitFor(() => expect(rig.heard.framesSent).toBe(1), within);
-    // Replaces the state, because the stream is usable and a reading in progress would report that.
+    // The stream itself is usable, and a reading in progress would report that.
     const refusal = { code: "unavailable", detail: "it was edited" } as const;
     Object.defineProperty(rig.streams.states.of("live", 0), "refusal", {
       get: () => refusal,
@@ -105,8 +102,8 @@ describe("a stream that may lose acknowledged events", () => {
     await rig.close();
   });
 
-  describe("a stream that is deleted", () => {
-    test("refuses events immediately instead of at each request's deadline", async () => {
+  describe("after its deletion", () => {
+    test("refuses events immediately instead of at each deadline", async () => {
       const rig = await startRig(server, { watchEveryMs });
       await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
       await vi.waitFor(() => expect(liveRefusal(rig)).toContain("it is missing"), within);
@@ -120,7 +117,7 @@ describe("a stream that may lose acknowledged events", () => {
     });
 
     test.each(["OTHER", ""])(
-      "refuses events if a stream in memory, named %j, has its subject",
+      "refuses events if a memory stream named %j has its subject",
       async (other) => {
         const rig = await startRig(server, { watchEveryMs, ackTimeoutMs: 100 });
         const { streams } = await jetstreamManager(rig.link.connection);
@@ -139,7 +136,7 @@ describe("a stream that may lose acknowledged events", () => {
     );
   });
 
-  test("is recognised by the settings of newer servers too", () => {
+  test("is recognised by the settings of newer servers", () => {
     const [wanted] = wantedConfigs(streamSettings());
     const config = {
       ...wanted,

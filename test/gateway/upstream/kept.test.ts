@@ -22,7 +22,7 @@ async function flags(passing: Passing, distinctId: string, query = "?v=2&_=1") {
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-test("a script is requested once while it is fresh, and served stale while the upstream is down", async () => {
+test("a script is served stale while the upstream is down", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   answersWith(passing, { "cache-control": "public, max-age=60", etag: '"one"' });
@@ -64,7 +64,7 @@ test("private responses and responses with an unsupported Vary are not cached", 
   expect(passing.passThrough.keptBytes).toBe(0);
 });
 
-test("each content coding and the configuration for each page are cached separately", async () => {
+test("content codings and page configurations are cached separately", async () => {
   const passing = await startPassing();
   passing.answer = ({ headers }, response) => {
     const coding = headers["accept-encoding"] === "gzip" ? "gzip" : undefined;
@@ -88,37 +88,34 @@ test("each content coding and the configuration for each page are cached separat
 test.each([
   ["a 429", 429, {}],
   ["a private response", 200, { "cache-control": "private" }],
-])(
-  "an answer for one client (%s) is not shared with other clients that wait for the same path",
-  async (_, status, own) => {
-    let nowMs = 0;
-    const passing = await startPassing({}, { monotonicMs: () => nowMs });
-    const waiting: ServerResponse[] = [];
-    const both = async (path: string) => {
-      waiting.length = 0;
-      const first = get(passing, path);
-      await until(() => waiting.length === 1, "it is asked");
-      const second = get(passing, path);
-      await until(() => passing.server.http.inflight() === 2, "both wait");
-      passing.answer = (_asked, response) => {
-        response.writeHead(200, { "cache-control": "max-age=60" }).end("for all");
-      };
-      waiting[0]!.writeHead(status, own).end("for one");
-      return await Promise.all([first, second]);
+])("an answer for one client (%s) is not shared with waiting clients", async (_, status, own) => {
+  let nowMs = 0;
+  const passing = await startPassing({}, { monotonicMs: () => nowMs });
+  const waiting: ServerResponse[] = [];
+  const both = async (path: string) => {
+    waiting.length = 0;
+    const first = get(passing, path);
+    await until(() => waiting.length === 1, "it is asked");
+    const second = get(passing, path);
+    await until(() => passing.server.http.inflight() === 2, "both wait");
+    passing.answer = (_asked, response) => {
+      response.writeHead(200, { "cache-control": "max-age=60" }).end("for all");
     };
-    const hold = (_asked: unknown, response: ServerResponse) => void waiting.push(response);
-    passing.answer = hold;
-    const fresh = await both("/static/a.js");
-    expect(fresh.map((one) => one.text)).toEqual(["for one", "for all"]);
-    nowMs = 61_000;
-    passing.answer = hold;
-    const old = await both("/static/a.js");
-    expect(old.map((one) => one.text)).toEqual(["for one", "for all"]);
-    expect(passing.ended).toEqual([
-      ...["static passed", "static passed", "static passed", "static kept"],
-    ]);
-  },
-);
+    waiting[0]!.writeHead(status, own).end("for one");
+    return await Promise.all([first, second]);
+  };
+  const hold = (_asked: unknown, response: ServerResponse) => void waiting.push(response);
+  passing.answer = hold;
+  const fresh = await both("/static/a.js");
+  expect(fresh.map((one) => one.text)).toEqual(["for one", "for all"]);
+  nowMs = 61_000;
+  passing.answer = hold;
+  const old = await both("/static/a.js");
+  expect(old.map((one) => one.text)).toEqual(["for one", "for all"]);
+  expect(passing.ended).toEqual([
+    ...["static passed", "static passed", "static passed", "static kept"],
+  ]);
+});
 
 test("concurrent clients share one upstream request", async () => {
   const passing = await startPassing();
@@ -134,7 +131,7 @@ test("concurrent clients share one upstream request", async () => {
   expect(passing.asked.length).toBe(1);
 });
 
-test("while the upstream is down, a known person gets the flags of the last answer, and an unknown person gets 503", async () => {
+test("a known person gets the last flags while the upstream is down", async () => {
   const passing = await startPassing();
   answersWith(passing, { "content-type": "application/json", "cache-control": "no-store" });
   expect((await flags(passing, "ada")).text).toBe("answer 1");
@@ -162,7 +159,7 @@ test("an unsuccessful answer is returned but not cached", async () => {
   expect((await flags(passing, "ada")).status).toBe(503);
 });
 
-test("requests to a failing upstream pause, and resume after the upstream recovers", async () => {
+test("requests to a failing upstream pause until the upstream recovers", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   passing.answer = (_, response) => void response.writeHead(502).end();
@@ -185,7 +182,7 @@ test("a client whose requests all fail with 500 does not affect another client",
   expect((await flags(passing, "ada")).text).toBe("flags");
 });
 
-test("an upstream that times out counts as down, and concurrent requests to it are limited", async () => {
+test("an upstream that times out counts as down", async () => {
   const passing = await startPassing({ upstreamTimeoutMs: 300, upstreamRequestsMax: 2 });
   passing.answer = (_, response) => void response.end("flags of ada");
   expect((await flags(passing, "ada")).status).toBe(200);
@@ -201,7 +198,7 @@ test("an upstream that times out counts as down, and concurrent requests to it a
   ]);
 });
 
-test("the cache has a size limit, and evicts the least recently used entries first", async () => {
+test("the cache evicts the least recently used entries first", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 400_000 });
   passing.answer = ({ url }, response) => {
     const length = url.includes("large") ? 50_000 : 9_000;
@@ -214,7 +211,6 @@ test("the cache has a size limit, and evicts the least recently used entries fir
   await get(passing, "/static/large.js");
   expect(passing.passThrough.keptBytes).toBeLessThanOrEqual(100_000);
   expect(passing.passThrough.keptBytes).toBeGreaterThan(80_000);
-  // A client can fill only the cache of the script that it requests.
   for (let n = 0; n < 30; n++) await get(passing, `/static/0.js?fill=${n}`);
   const before = passing.asked.length;
   await get(passing, "/static/0.js");

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { connectTo, post, until } from "../../kit/http-server.ts";
 import { flagsBody, startPassing } from "./upstream-kit.ts";
 
-test("a forwarded request has the method, path, query, body, relevant headers and client address", async () => {
+test("a forwarded request has the method, path, query, body and relevant headers", async () => {
   const passing = await startPassing(
     {},
     { recordIp: true, trustedProxies: "127.0.0.0/8", path: "/base/" },
@@ -39,7 +39,7 @@ test("a forwarded request has the method, path, query, body, relevant headers an
   });
 });
 
-test("a forwarded request has the address of the connection instead of a claimed address, and no address if addresses are not recorded", async () => {
+test("a forwarded request has the connection's address, not a claimed address", async () => {
   const claimed = { headers: { "x-forwarded-for": "8.8.8.8" } };
   const recording = await startPassing({}, { recordIp: true });
   await fetch(`${recording.server.url}/flags/`, claimed);
@@ -49,7 +49,7 @@ test("a forwarded request has the address of the connection instead of a claimed
   expect(silent.asked[0]?.headers["x-forwarded-for"]).toBeUndefined();
 });
 
-test("a returned answer has status, body and relevant headers, with Penstock's CORS headers and no cookie", async () => {
+test("a returned answer has the upstream's status, body and relevant headers", async () => {
   const passing = await startPassing();
   const body = gzipSync("x".repeat(100_000));
   passing.answer = (_, response) => {
@@ -76,7 +76,7 @@ test("a returned answer has status, body and relevant headers, with Penstock's C
   expect(headers.get("x-own")).toBeNull();
 });
 
-test("a long answer is returned completely, and a truncated answer becomes a 503", async () => {
+test("a long answer is returned completely", async () => {
   const passing = await startPassing();
   const body = Buffer.alloc(3_000_000, "abcdefg");
   passing.answer = ({ url }, response) => {
@@ -114,7 +114,7 @@ test.each([
   ["/api/projects/@current/feature_flags/a%20b/remote_config/", "features"],
   ["/s/", "recordings"],
   ["/i/v1/logs", "logs"],
-])("%s is forwarded, and counted under %s", async (path, kind) => {
+])("%s is forwarded and counted under %s", async (path, kind) => {
   const passing = await startPassing();
   const response = await fetch(passing.server.url + path);
   expect(await response.text()).toBe(path.replace("//", "/"));
@@ -147,7 +147,7 @@ test.each([
   expect(passing.asked).toEqual([]);
 });
 
-test("a method that a path does not have is rejected, and a preflight is answered locally", async () => {
+test("a method that a path does not have is rejected", async () => {
   const passing = await startPassing();
   const { url } = passing.server;
   expect((await fetch(`${url}/flags/`, { method: "PUT", body: "x" })).status).toBe(405);
@@ -193,7 +193,7 @@ test("the upstream request of a client that disconnects is cancelled", async () 
   expect(passing.passThrough.inflight).toBe(0);
 });
 
-test("a body in pieces is forwarded completely, and a body that is too long is rejected", async () => {
+test("a body in pieces is forwarded completely", async () => {
   const passing = await startPassing();
   const body = "x".repeat(60_000);
   const wire = await connectTo(passing.server);

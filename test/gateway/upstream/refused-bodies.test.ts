@@ -21,7 +21,6 @@ function headOf(kind: PassedKind): PassedHead {
   return { kind, method: "POST", path, query: "", headers: {}, ifNoneMatch: "" };
 }
 
-/** The results of this many requests, one after another. */
 async function askTimes(
   client: UpstreamClient,
   kind: PassedKind,
@@ -66,7 +65,7 @@ test("the gateway stops sending a body after the upstream has answered", async (
 });
 
 test.each(["flags", "recordings"] as const)(
-  "a connection that breaks during a body of %s does not count against the upstream",
+  "a connection that breaks during %s does not count against the upstream",
   async (kind) => {
     const server = createNetServer((socket) => {
       socket.on("error", () => {});
@@ -79,7 +78,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "the upstream never counts as down for %s; after failed requests for flags, it counts as down for flags only",
+  "the upstream never counts as down for %s",
   async (kind) => {
     let isCut = false;
     const url = await listening(
@@ -103,7 +102,7 @@ test.each(["recordings", "logs"] as const)(
   },
 );
 
-test("the upstream counts as down if it refuses connections, whatever is sent", async () => {
+test("the upstream counts as down if it refuses connections", async () => {
   const server = createServer((_, response) => void response.end());
   const url = await listening(server);
   const port = Number(new URL(url).port);
@@ -125,7 +124,7 @@ async function answering(statuses: { flags?: number; recordings?: number }): Pro
   return await listening(server);
 }
 
-test("flags are returned while a recording waits for a server that does not respond", async () => {
+test("flags are returned while a recording waits for its answer", async () => {
   const statuses: { flags?: number } = { flags: 503 };
   let nowMs = 0;
   const client = clientOf(await answering(statuses), () => nowMs);
@@ -140,7 +139,7 @@ test("flags are returned while a recording waits for a server that does not resp
   expect(await recording).toBe("gone");
 });
 
-test("flags stay unavailable while they fail, even if recordings succeed", async () => {
+test("flags stay unavailable while they fail", async () => {
   const client = clientOf(await answering({ flags: 503, recordings: 200 }));
   for (let n = 0; n < 3; n++) {
     expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual([503]);

@@ -22,7 +22,7 @@ async function askOnly({ server }: Passing, version: number): Promise<Wire> {
   return wire;
 }
 
-test("an unread script counts once in the memory budget for all clients that request it", async () => {
+test("an unread script counts once in the memory budget for all clients", async () => {
   const passing = await passingScripts();
   const { admission, http } = passing.server;
   const first = await askOnly(passing, 1);
@@ -37,7 +37,7 @@ test("an unread script counts once in the memory budget for all clients that req
   await until(() => admission.bytes === 0, "both are gone");
 });
 
-test("clients are disconnected if they leave scripts unread that hold over a quarter of the budget", async () => {
+test("clients that leave too many scripts unread are disconnected", async () => {
   const passing = await passingScripts();
   const { admission } = passing.server;
   const wires = [];

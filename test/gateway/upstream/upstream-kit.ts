@@ -17,9 +17,7 @@ export interface Passing {
   readonly passThrough: PassThrough;
   readonly asked: Asked[];
   readonly ended: string[];
-  /** Sends the upstream's answer, or never does so. */
   answer: (asked: Asked, response: ServerResponse) => void;
-  /** No server listens at the upstream's address until `back`. */
   away(): Promise<void>;
   back(): Promise<void>;
 }

@@ -15,7 +15,7 @@ function valuesOf(metrics: MetricSnapshot[], name: string): Sample[] | undefined
 }
 
 describe("the metrics of several workers", () => {
-  test("sum counters and histograms, and include the values of workers that have ended", () => {
+  test("sum counters and histograms, including values of ended workers", () => {
     const merged = new MergedMetrics();
     const bucket = (value: number) => ({
       metricName: "penstock_frame_events_bucket",
@@ -45,7 +45,7 @@ describe("the metrics of several workers", () => {
     expect(valuesOf(merged.all([]), "penstock_worker_restarts_total")).toEqual([plain(2)]);
   });
 
-  test("use the sum, minimum or maximum of gauges, and exclude the gauges of workers that have ended", () => {
+  test("use the sum, minimum or maximum of gauges", () => {
     const merged = new MergedMetrics();
     for (const [worker, value] of [0, 1].entries()) {
       merged.update(worker, [

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { ended } from "../../kit/processes.ts";
 import { liveStored, natsWithProject, postOne, workersOn } from "../../kit/workers.ts";
 
-test("a frozen worker keeps its last metrics, and delays neither the metrics page nor readiness", async () => {
+test("a frozen worker does not delay the metrics page or readiness", async () => {
   const gateway = await workersOn(await natsWithProject(), "--workers", "2");
   const agents = Array.from({ length: 30 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   onTestFinished(() => agents.forEach((agent) => void agent.destroy()));

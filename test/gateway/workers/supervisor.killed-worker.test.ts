@@ -18,14 +18,14 @@ function isCounted(series: string): boolean {
   return name.startsWith("penstock_") && !gauges.some(([gauge]) => gauge === name);
 }
 
-test("a killed worker is replaced, the other worker continues, and no counter decreases", async () => {
+test("a killed worker is replaced and no counter decreases", async () => {
   const nats = await natsWithProject();
   const gateway = await workersOn(nats, "--workers", "2");
   const fdsAtRest = (await gateway.metrics()).get('process_open_fds{worker="0"}') ?? 0;
   const load = startLoad(gateway.port, clientCount);
   let highest = new Map<string, number>();
-  // Records the numbers and checks them at the end, because a poll would repeat until the numbers
-  // have caught up.
+  // A poll would repeat until the numbers have caught up, so they are recorded and checked at the
+  // end.
   const fallen: string[] = [];
   const scrape = async (): Promise<Map<string, number>> => {
     const series = await gateway.metrics();

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ended } from "../../kit/processes.ts";
 import { natsWithProject, serve, workersOn } from "../../kit/workers.ts";
 
-test("without --workers there is one process, no supervisor and no worker label", async () => {
+test("without --workers there is one process and no worker label", async () => {
   const nats = await natsWithProject();
   const gateway = await workersOn(nats);
   const children = execFileSync("ps", ["-A", "-o", "ppid=,args="], { encoding: "utf8" })

@@ -19,7 +19,7 @@ async function failure(started: Started): Promise<string> {
 }
 
 describe("serve with several workers", () => {
-  test("fails with an error that names the setting if another process or gateway uses the port", async () => {
+  test("fails with the setting's name if the port is in use", async () => {
     const nats = await natsWithProject();
     const other = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void other.close());
@@ -50,7 +50,7 @@ describe("serve with several workers", () => {
     );
   });
 
-  test("ends the started workers immediately if another worker fails to start, whatever the drain delay", async () => {
+  test("ends the started workers if another worker fails to start", async () => {
     const nats = await natsWithProject();
     const secondEnds = `const { emit } = process;
     process.emit = function (name, message, ...rest) {

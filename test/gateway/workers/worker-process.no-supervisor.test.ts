@@ -30,8 +30,7 @@ describe("the supervisor of several workers", () => {
     );
     await expect.poll(async () => (await gateway.metrics()).get("penstock_frames_unacked")).toBe(1);
     gateway.process.kill("SIGTERM");
-    // Sends the signal repeatedly: the first signals may merge into one, and a later signal ends
-    // the drain.
+    // The first signals may merge into one. A later signal ends the drain.
     const again = () => gateway.process.kill("SIGTERM") || gateway.process.exitCode;
     await expect.poll(again, { timeout: 30_000, interval: 100 }).toBe(143);
     await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);

@@ -5,7 +5,7 @@ import { natsWithProject, postOne, titleOf, workersOn } from "../../kit/workers.
 
 const connections = 40;
 
-test("two workers share the public port, one metrics page and one readiness check", async () => {
+test("two workers share the public port and the metrics page", async () => {
   const gateway = await workersOn(await natsWithProject(), "--workers", "2");
   expect(await gateway.readyz()).toEqual([
     200,

@@ -1,13 +1,11 @@
-// Finds the key of a body for the reference scanner. It must share nothing with the addon.
+// Finds the key of a body for the reference scanner. It must not share code with the addon.
 
 import { keyTokenBytesMax, TokenType } from "../../../src/records/table.ts";
 import type { JsonNode } from "./parse.ts";
 
 const nothing: ReadonlySet<TokenType> = new Set([TokenType.Null, TokenType.EmptyString]);
 
-/**
- * The members by their names, with escapes resolved. If a name is repeated, the last member counts.
- */
+/** Returns the members, with escapes resolved. The last member of a repeated name is used. */
 export function membersByName(node: JsonNode): Map<string, JsonNode> {
   return new Map(
     node.children.map(({ key, node: value }) => [JSON.parse(`"${key}"`) as string, value]),
@@ -47,8 +45,8 @@ function isSameKey(body: Buffer, one: JsonNode, other: JsonNode): boolean {
 }
 
 /**
- * `key` is the key of the first item that has one. `otherItem` is the index of the first item with
- * another key, or 0.
+ * `key` is the key of the first item that has a key. `otherItem` is the index of the first item
+ * with a different key, or 0.
  */
 export function keyOfArray(
   body: Buffer,

@@ -1,11 +1,10 @@
-// Writes the plain form of a JSON text, as table.ts describes it. It must share nothing with the
+// Writes the plain form of a JSON text as described in table.ts. It must not share code with the
 // addon.
 
 import { depthMax } from "../../../src/records/table.ts";
 
 const token = /[ \t\n\r]*("(?:[^"\\]|\\.)*"|[{}[\]:,]|[-+.\w]+)/y;
 
-/** The plain form of a text; undefined if it is not JSON or is too deep. */
 export function normaliseText(text: string): string | undefined {
   let at = 0;
 
@@ -22,7 +21,6 @@ export function normaliseText(text: string): string | undefined {
       if (name === ",") name = next();
       const key = plainString(name);
       next();
-      // Of a repeated name, the last member is stored, at its own position.
       values.delete(key);
       values.set(key, value(next(), depth));
     }

@@ -1,51 +1,39 @@
-// The parser of the reference scanner. Reads strict JSON byte by byte into a shallow tree of spans.
-// The code must stay simple enough to be verified by reading.
+// The parser of the reference scanner. It reads strict JSON byte by byte and creates a shallow tree
+// of spans. The code must be simple enough to be verified by reading it.
 
 import { isUtf8 } from "node:buffer";
 import { Ascii } from "../../../src/platform/base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "../../../src/records/table.ts";
 
-/** One value of the text: bytes [start, end). */
+/** A value in the text. Its bytes are [start, end). */
 export interface JsonNode {
   type: TokenType;
   readonly start: number;
   end: number;
-  /**
-   * The members or elements of an object or array near the root. Values at lower levels are checked
-   * but not stored.
-   */
   readonly children: JsonChild[];
 }
 
 export interface JsonChild {
-  /** The key as written, without its quotes. "" in an array. */
   readonly key: string;
   readonly node: JsonNode;
 }
 
 export interface JsonTree {
   readonly root: JsonNode;
-  /**
-   * Offsets of escaped U+0000 and of escaped surrogates without a partner, ascending.
-   */
+  /** The offsets of escapes that are replaced, in ascending order: U+0000 and lone surrogates. */
   readonly replaced: readonly number[];
-  /** Offsets of the numbers with too many digits, ascending. */
   readonly longNumbers: readonly number[];
-  /** Offsets of repeated keys without escapes in the same object, ascending. */
   readonly doubledKeys: readonly number[];
-  /** Offsets of the keys that are written with escapes, ascending. */
   readonly escapedKeys: readonly number[];
-  /** The objects and arrays that exceed the depth limit even if the item is the root, ascending. */
+  /** The objects and arrays that are too deep even if the item is the root, in ascending order. */
   readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
 
-/** Root, `batch`, item, `properties`: the levels whose children are stored. */
 const keptLevels = 4;
 
 const whiteSpace = new Set([..." \t\n\r"].map((character) => character.charCodeAt(0)));
 const simpleEscapes = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)));
 
-/** Offset of the first byte of the first malformed UTF-8 sequence, or undefined. */
 export function findUtf8Fault(body: Buffer): number | undefined {
   if (isUtf8(body)) return undefined;
   let at = 0;
@@ -59,16 +47,16 @@ export function findUtf8Fault(body: Buffer): number | undefined {
 }
 
 /**
- * Reads a text of valid UTF-8. If the text is not JSON, returns the offset of the first byte at
- * which no valid JSON text can continue. For a truncated text, that offset is its length.
+ * Parses a text, which must be valid UTF-8. If it is not valid JSON, returns the offset of the
+ * first byte that is not allowed at its position.
  */
 export function parseTree(body: Buffer): JsonTree | number {
   return new TreeReader(body).read();
 }
 
 /**
- * Reads one text. The methods named `#take…` return false or undefined if the byte at `#at` is
- * invalid.
+ * Reads one text. The methods with the prefix `#take` return false or undefined if the byte at
+ * `#at` is invalid.
  */
 class TreeReader {
   readonly #body: Buffer;
@@ -78,11 +66,8 @@ class TreeReader {
   readonly #deep: { offset: number; depth: number }[] = [];
   readonly #doubledKeys: number[] = [];
   readonly #escapedKeys: number[] = [];
-  /** The keys so far of each object of `#open`. */
   readonly #keys: Set<string>[] = [];
-  /** An artificial array around the root. */
   readonly #top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
-  /** The open objects and arrays, the outermost first. */
   readonly #open: JsonNode[] = [this.#top];
   #key = "";
 
@@ -123,9 +108,9 @@ class TreeReader {
   }
 
   /**
-   * Reads a complete scalar or an empty object or array, and returns false. Reads the start of any
-   * other object or array, up to its first value, and returns true. Returns undefined if the text
-   * is invalid.
+   * Reads a value. For a scalar, an empty object or an empty array, it reads the whole value and
+   * returns false. For other objects and arrays, it reads the text before the first inner value and
+   * returns true.
    */
   #takeOpening(node: JsonNode): boolean | undefined {
     if (!this.#take("{") && !this.#take("[")) {
@@ -146,8 +131,8 @@ class TreeReader {
   }
 
   /**
-   * After a value, reads the ends of the objects and arrays that close there, and continues to the
-   * next value. Returns true if there is no next value, and undefined if the text is invalid.
+   * Reads the text after a value: the ends of objects and arrays, and the text before the next
+   * value. Returns true if there is no next value, and undefined if the text is invalid.
    */
   #takeClosings(): boolean | undefined {
     for (;;) {
@@ -204,8 +189,7 @@ class TreeReader {
   }
 
   #takeString(): boolean {
-    // Offset of an escaped high surrogate directly before `#at`, which its low surrogate may
-    // follow.
+    // Offset of an escaped high surrogate that ends at `#at`. A low surrogate may follow.
     let high: number | undefined;
     if (!this.#take('"')) return false;
     while (this.#at < this.#body.length) {
@@ -223,8 +207,8 @@ class TreeReader {
   }
 
   /**
-   * Reads a byte or an escape of a string. Returns the code unit of a \u escape, -1 for all other
-   * input, and undefined if the escape is invalid.
+   * Returns the code unit of a \u escape. Returns -1 for other input, and undefined for an invalid
+   * escape.
    */
   #takeUnit(): number | undefined {
     if (!this.#take("\\")) {

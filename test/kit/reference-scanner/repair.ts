@@ -1,4 +1,4 @@
-// The repair of a rejected body for the reference scanner. It must share nothing with the addon.
+// Repairs a rejected body for the reference scanner. It must not share code with the addon.
 
 import { isUtf8 } from "node:buffer";
 import { isJsonSpace } from "../../../src/platform/base/ascii.ts";
@@ -16,10 +16,6 @@ interface Piece {
   readonly kind: PieceKind;
   readonly length: number;
   readonly text: Buffer;
-  /**
-   * Returns whether the repair records the offset. It records the first replacement of each kind
-   * after each `{`.
-   */
   readonly isNoted: boolean;
 }
 
@@ -27,10 +23,12 @@ const replacement = Buffer.from("\ufffd");
 const shortReplacement = Buffer.from("?");
 const nullWord = Buffer.from("null");
 const surrogatePair = /^\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
-/** Matches complete strings, and the words and braces outside of strings, in Latin-1. */
 const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity|\{/g;
 
-/** A malformed piece is the longest prefix that some continuation would make well-formed. */
+/**
+ * Returns the piece at `at`. A malformed piece is the longest prefix that could be continued to a
+ * well-formed sequence.
+ */
 function sequenceAt(body: Buffer, at: number): Omit<Piece, "isNoted"> {
   const pair = surrogatePair.exec(body.toString("latin1", at, at + 6));
   if (pair !== null) return { kind: "copied", length: 6, text: joined(body, at) };
@@ -103,7 +101,7 @@ export function measureRepair(header: Uint32Array, body: Buffer): void {
   header[Header.RepairedBytes] = pieces.reduce((bytes, { text }) => bytes + text.length, 0);
 }
 
-/** Like `measureRepair`, for a text that is UTF-8, but JSON only up to the offset `fault`. */
+/** The body is valid UTF-8. It is valid JSON only up to the offset `fault`. */
 export function measureNumbers(header: Uint32Array, body: Buffer, fault: number): void {
   if (!/^(?:NaN|Infinity)/.test(body.toString("latin1", fault, fault + 8))) return;
   const repaired = Buffer.concat(piecesOf(body).map(({ text }) => text));

@@ -1,4 +1,4 @@
-// Writes the table entries of one item for the reference scanner. It must share nothing with the
+// Writes the table entries of an item for the reference scanner. It must not share code with the
 // addon.
 
 import {
@@ -60,8 +60,8 @@ function hasEscapedKey(node: JsonNode): boolean {
 }
 
 /**
- * The last member of each key, as in JSON.parse. Keys are compared as written, so a key with
- * escapes is a different name. Only `fieldIn`, which finds the uuid, resolves escapes.
+ * Returns the last value of each key, as JSON.parse does. Keys are compared as written, so a key
+ * with escapes is a different name.
  */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
@@ -98,10 +98,7 @@ function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
   return low < offsets.length && offsets[low]! < node.end;
 }
 
-/**
- * The distinct id of the item or of its properties: `$distinct_id` if it exists and `distinct_id`
- * is absent or null.
- */
+/** Returns `distinct_id`. If it is missing or null, returns `$distinct_id`. */
 function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
   const id = members.get("distinct_id");
   return id === undefined || id.type === TokenType.Null ? (members.get("$distinct_id") ?? id) : id;
@@ -163,10 +160,6 @@ function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
   );
 }
 
-/**
- * Fills in the row and the extra of an item. `depth`: the number of objects and arrays around the
- * item.
- */
 export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth: number): void {
   const { row, extra } = words;
   row.fill(0);

@@ -1,5 +1,5 @@
-// The reference scanner fills the table of src/records/table.ts in plain JavaScript. Tests compare
-// the addon with it. It must share nothing with the addon except the layout.
+// The reference scanner writes the table of src/records/table.ts in plain JavaScript. Tests compare
+// the addon with it. It must not share code with the addon, except the layout of the table.
 
 import { Ascii } from "../../../src/platform/base/ascii.ts";
 import {
@@ -32,10 +32,6 @@ function put(header: Uint32Array, word: number, value: JsonNode | undefined): vo
   if (value !== undefined) header.set([value.type, value.start, value.end], word);
 }
 
-/**
- * Fills the header and returns the items: the elements of the batch or of the array, or the root if
- * it is one event.
- */
 function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   header[Header.RootType] = root.type;
   if (root.type === TokenType.Array) {
@@ -77,8 +73,8 @@ function replaceLineBreaks(body: Buffer): void {
 /**
  * Creates a reference scanner. It has no background thread: a background scan runs immediately on
  * the event loop, and returns a settled promise.
- * @param rows Rows that the table holds. `scanMore` returns the events of a body beyond that
- * number.
+ * @param rows Maximum number of rows in the table. If a body has more events, `scanMore` returns
+ * them.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
   return new ReferenceScanner(rows);
@@ -198,7 +194,7 @@ class ReferenceScanner implements BackgroundScanner {
       fillItem(words, node, this.#tree!, this.#depth);
     }
     this.#delivered += count;
-    // Holds the tree of a large body only while some of its rows are still missing.
+    // The tree of a large body is released after its last row was returned.
     if (this.#delivered === this.#itemsEnd) {
       this.#items = [];
       this.#tree = undefined;

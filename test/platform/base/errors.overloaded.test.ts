@@ -21,7 +21,7 @@ const causes: Record<string, string> = {
   "There is not enough memory to scan the body": "not enough memory to scan it",
 };
 
-test("the error table lists exactly the causes of `overloaded` that are in the code", () => {
+test("the error table lists exactly the causes of `overloaded` in the code", () => {
   const files = execFileSync("git", ["ls-files", "src/*.ts"], { cwd: root }).toString().split("\n");
   const details = files
     .filter((file) => file !== "")

@@ -7,6 +7,6 @@ test("the extremes of a million numbers are found", () => {
   expect([leastOf(numbers), greatestOf(numbers)]).toEqual([-5, 2_000_000]);
 });
 
-test("the extremes of an empty list equal the results of Math.min and Math.max", () => {
+test("the extremes of an empty list equal those of Math.min and Math.max", () => {
   expect([leastOf([]), greatestOf([])]).toEqual([Math.min(), Math.max()]);
 });

@@ -65,20 +65,20 @@ function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
 }
 
 describe("the fair queue", () => {
-  test("gives each group its share, however much work one group has", async () => {
+  test("gives each group its share", async () => {
     const { add, drain } = queueOf();
     for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
     add("b", { group: "b", bytesLeft: 30 });
     add("c", { group: "c" });
     const turns = (await drain()).split(" ");
-    // At most every third turn is of the group with the most work until the other groups are done.
+    // Until the other groups are done, at most every third turn is of the group with the most work.
     expect(turns.filter((name) => name.startsWith("b"))).toEqual(["b", "b", "b!"]);
     expect(turns.indexOf("c!")).toBeLessThan(4);
     expect(turns.indexOf("b!")).toBeLessThan(8);
     expect(turns.slice(-6)).toEqual(expect.arrayContaining(["a2!", "a3!"]));
   });
 
-  test("runs the work with the lowest rank first, even if that work arrives between two steps", async () => {
+  test("runs the work with the lowest rank first", async () => {
     const { add, endStep, said, drain } = queueOf();
     add("long", { bytesLeft: 1_000 });
     add("longer", { bytesLeft: 2_000 });
@@ -91,7 +91,7 @@ describe("the fair queue", () => {
     expect((await drain()).startsWith("long long")).toBe(true);
   });
 
-  test("keeps the position of a group whose work pauses and then waits again", async () => {
+  test("keeps the position of a group whose work pauses", async () => {
     const { queue, add, endStep, said } = queueOf();
     const rests = add("a", { group: "a", bytesLeft: 20 });
     queue.rest(rests);
@@ -105,7 +105,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("a!");
   });
 
-  test("limits the slots of a group, and leaves all other slots to other groups", () => {
+  test("limits the slots of a group", () => {
     const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);
     expect(said()).toBe("a1! a2!");
@@ -113,7 +113,7 @@ describe("the fair queue", () => {
     expect(said()).toBe("b!");
   });
 
-  test("skips work that may not run yet, and runs the work as soon as it is allowed", async () => {
+  test("runs skipped work as soon as it is allowed", async () => {
     let isBarred = true;
     const { add, endStep, said } = queueOf({ mayRun: ({ group }) => group !== "x" || !isBarred });
     add("x", { group: "x" });
@@ -138,7 +138,7 @@ describe("the fair queue", () => {
     expect(queue.running.size).toBe(3);
   });
 
-  test("keeps the slot of work that changes its group, and counts it in the new group", async () => {
+  test("counts work that changes its group in the new group", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     const found = add("found", { group: "unknown" });
     add("a1");
@@ -151,7 +151,7 @@ describe("the fair queue", () => {
 });
 
 describe("the deadline of work in the fair queue", () => {
-  test("ends only the wait of the late work, whether the work has started or not", async () => {
+  test("ends only the wait of the late work", async () => {
     const { add, endStep, said } = queueOf();
     add("a", { inMs: 100, bytesLeft: 1_000 });
     add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });
@@ -164,12 +164,11 @@ describe("the deadline of work in the fair queue", () => {
     expect(said()).toBe("a?");
     vi.advanceTimersByTime(200);
     expect(said()).toBe("");
-    // The work was running at its deadline.
     await endStep();
     expect(said()).toBe("b? c!");
   });
 
-  test("applies to work that becomes first after its deadline, even if the timer has not fired", () => {
+  test("applies to work that becomes first after its deadline", () => {
     const { add, said } = queueOf();
     add("late", { inMs: 0 });
     add("next");
@@ -177,7 +176,7 @@ describe("the deadline of work in the fair queue", () => {
   });
 });
 
-test("paused work in the fair queue frees its slot, and continues before later work of its group", async () => {
+test("paused work in the fair queue frees its slot", async () => {
   const begun = new Set<Work>();
   const { queue, add, said } = queueOf({
     ...{ slots: 2, groupBegunMax: 2 },
@@ -203,7 +202,7 @@ test("paused work in the fair queue frees its slot, and continues before later w
   expect(said()).toBe("a3");
 });
 
-test("work in the fair queue that throws passes its slot to the next work", async () => {
+test("work in the fair queue that throws frees its slot", async () => {
   const { queue, add, said } = queueOf();
   const bug = {
     ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },
@@ -218,7 +217,7 @@ test("work in the fair queue that throws passes its slot to the next work", asyn
 });
 
 test.each(["of one group", "of a group each"])(
-  "the fair queue checks each of 900 works %s only a few times",
+  "the fair queue checks 900 items of work %s only a few times",
   async (which) => {
     let asked = 0;
     const { add, drain } = queueOf({
@@ -233,7 +232,7 @@ test.each(["of one group", "of a group each"])(
   },
 );
 
-test("work that leaves the fair queue is skipped, whatever its state", async () => {
+test("work that leaves the fair queue is skipped", async () => {
   const { queue, add, said, drain } = queueOf();
   const [first, second, third] = [
     add("1", { bytesLeft: 50 }),

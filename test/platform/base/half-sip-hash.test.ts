@@ -1,5 +1,4 @@
-// The 32-bit vectors are from Linux. The 64-bit vectors are from the authors' program with one
-// compression round and three finalisation rounds.
+// The 32-bit vectors are from Linux. The 64-bit vectors are from the authors' program.
 
 import { expect, test } from "vitest";
 import { halfSipHash, halfSipHash64 } from "../../../src/platform/base/half-sip-hash.ts";

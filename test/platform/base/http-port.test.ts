@@ -40,13 +40,13 @@ test.each([
   expect(paths).toEqual(["/held"]);
 });
 
-test("the HTTP port closes a connection with pipelined requests that have no Host", async () => {
+test("the HTTP port closes a connection with pipelined requests without a Host", async () => {
   const socket = await connectedTo(() => {});
   socket.resume().write(get("/held") + get("/ahead", "").repeat(300));
   await once(socket, "close");
 });
 
-test("the HTTP port answers sequential requests on one connection, even after large answers", async () => {
+test("the HTTP port answers sequential requests on one connection", async () => {
   const socket = await connectedTo(({ url }, response) => {
     const body = "x".repeat(Number(url?.slice(1)));
     response.end(body);
@@ -64,7 +64,7 @@ test("the HTTP port answers sequential requests on one connection, even after la
   }
 });
 
-test("the HTTP port rejects a request without a Host if its HTTP version requires one", async () => {
+test("the HTTP port rejects a request without a required Host", async () => {
   const answered: Answer = (_request, response) => void response.end("yes");
   for (const [version, status] of [
     ["1.1", 400],
@@ -77,7 +77,48 @@ test("the HTTP port rejects a request without a Host if its HTTP version require
   }
 });
 
-test("the HTTP port closes the connection of a request whose headers do not arrive in time", async () => {
+test("a new connection replaces the oldest idle one, so that idle connections do not block the port", async () => {
+  const held: ServerResponse[] = [];
+  const port = new HttpPort({
+    answer: ({ url }, response) =>
+      void (url === "/hold" ? held.push(response) : response.end("ok")),
+    ...{ connectionsMax: 4, purpose: "tests", portName: "ADMIN_PORT" },
+  });
+  const at = await port.listen("127.0.0.1", 0);
+  const sockets: Socket[] = [];
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await port.close();
+  });
+  const open = async (text: string): Promise<Socket> => {
+    const socket = connect(at, "127.0.0.1").setEncoding("latin1");
+    sockets.push(socket);
+    socket.on("error", () => {}).write(text);
+    await once(socket, "connect");
+    return socket;
+  };
+  const isAnswered = async (socket: Socket): Promise<boolean> =>
+    await Promise.race([
+      once(socket, "data").then(() => true),
+      once(socket, "close").then(() => false),
+    ]);
+  const busy = await open(get("/hold"));
+  await expect.poll(() => held.length).toBe(1);
+  // Parts of a head, which never become requests.
+  for (let count = 0; count < 20; count++) await open("GET / HT");
+  expect(await isAnswered(await open(get("/livez")))).toBe(true);
+  expect(busy.closed).toBe(false);
+  const isOpen = sockets.filter((socket) => !socket.closed);
+  expect(isOpen.length).toBeLessThanOrEqual(4);
+  for (let count = 0; count < 3; count++) await open(get("/hold"));
+  await expect.poll(() => held.length).toBe(4);
+  // Every connection has a request, so the new one is closed.
+  expect(await isAnswered(await open(get("/livez")))).toBe(false);
+  held.pop()!.end("ok");
+  await expect.poll(async () => await isAnswered(await open(get("/livez")))).toBe(true);
+});
+
+test("the HTTP port closes a connection whose headers arrive too late", async () => {
   const socket = await connectedTo(() => {}, 200);
   socket.resume().write("GET / HTTP/1.1\r\nHost: 127.");
   await once(socket, "close");

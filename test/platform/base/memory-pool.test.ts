@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { MemoryPool } from "../../../src/platform/base/memory-pool.ts";
 
 describe("the memory pool", () => {
-  test("reuses a block only for the same size if no byte may be wasted", () => {
+  test("reuses a block only for the same size if waste is forbidden", () => {
     const pool = new MemoryPool({
       keptBytesMax: 1_000,
       full: "drop_smallest",
@@ -30,13 +30,12 @@ describe("the memory pool", () => {
     for (const size of sizes) pool.give(Buffer.allocUnsafeSlow(size));
     for (let size = 199; size >= 100; size--) expect(pool.take(size).length).toBe(size);
     expect(pool.keptBytes).toBe(0);
-    // All known sizes are empty now, so a block of a new size is stored like any other block.
     const block = pool.take(1_000);
     pool.give(block);
     expect(pool.take(250)).toBe(block);
   });
 
-  test("drops its smallest blocks or the new block when it is full, as configured", () => {
+  test("drops its smallest blocks or the new block when it is full", () => {
     const options = { keptBytesMax: 1_000, idleMs: 1_000, wasteFactor: 1 };
     const given = [100, 800, 300].map((size) => Buffer.allocUnsafeSlow(size));
     const refusing = new MemoryPool({ ...options, full: "refuse" });

@@ -1,15 +1,11 @@
-import { describe, expect, test } from "vitest";
-import {
-  exposureOf,
-  ownAuthorization,
-  PortAccess,
-} from "../../../src/platform/base/port-access.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { exposureOf, ownSignature, PortAccess } from "../../../src/platform/base/port-access.ts";
 
 const [admin, nextAdmin, read] = ["an-admin-token-01", "an-admin-token-02", "a-read-only-token"];
 const access = new PortAccess({ admin: [admin, nextAdmin], read: [read] });
 
-function asking(authorization?: string) {
-  return { headers: authorization === undefined ? {} : { authorization } };
+function asking(authorization?: string, url = "/metrics", method = "GET") {
+  return { headers: authorization === undefined ? {} : { authorization }, url, method };
 }
 
 describe("the access to a port with tokens", () => {
@@ -31,7 +27,7 @@ describe("the access to a port with tokens", () => {
     expect(access.problemOf(asking(header), "admin")).toBe(ofChange);
   });
 
-  test("is free if no token is set, whatever the request sends", () => {
+  test("is free if no token is set", () => {
     const free = new PortAccess({ admin: [], read: [] });
     expect(free.needsToken).toBe(false);
     expect(free.problemOf(asking("Bearer anything"), "admin")).toBeUndefined();
@@ -57,10 +53,42 @@ test.each([
   expect(exposureOf(host, settings)).toBe(exposure);
 });
 
-test("a process queries the port of another process with the admin token, or with the read-only token if it has no admin token", () => {
+test("a process queries another process's port with its strongest token", () => {
   const both = { adminAuth: "auto", adminTokenFile: [admin, nextAdmin], readToken: read } as const;
-  expect(ownAuthorization(both)).toEqual({ Authorization: `Bearer ${admin}` });
-  const { adminTokenFile: _, ...onlyRead } = both;
-  expect(ownAuthorization(onlyRead)).toEqual({ Authorization: `Bearer ${read}` });
-  expect(ownAuthorization({ adminAuth: "off", adminToken: admin })).toEqual({});
+  const target = new URL("http://127.0.0.1:9465/projects/shop/persons?distinct_id=a%26b");
+  const path = target.pathname + target.search;
+  const headerOf = (settings: Parameters<typeof ownSignature>[0]) =>
+    ownSignature(settings)(target)["Authorization"];
+
+  afterEach(() => void vi.useRealTimers());
+
+  test("signs the request with the admin token, or with the read-only token if it has no other, and sends neither", () => {
+    const { adminTokenFile: _, ...onlyRead } = both;
+    const [signed, signedToRead] = [headerOf(both), headerOf(onlyRead)];
+    expect(access.problemOf(asking(signed, path), "admin")).toBeUndefined();
+    expect(access.problemOf(asking(signedToRead, path), "read")).toBeUndefined();
+    expect(access.problemOf(asking(signedToRead, path), "admin")).toBe("read_only_token");
+    for (const token of [admin, nextAdmin, read])
+      for (const sent of [signed, signedToRead]) expect(sent).not.toContain(token);
+    expect(headerOf({ adminAuth: "off", adminToken: admin })).toBeUndefined();
+  });
+
+  test("has a signature that permits no other path, method, token or time", () => {
+    const signed = headerOf(both);
+    for (const other of ["/projects/shop/persons?distinct_id=b", "/metrics", ""])
+      expect(access.problemOf(asking(signed, other), "read")).toBe("invalid_token");
+    expect(access.problemOf(asking(signed, path, "POST"), "admin")).toBe("invalid_token");
+    const others = new PortAccess({ admin: ["another-token-0001"], read: [] });
+    expect(others.problemOf(asking(signed, path), "read")).toBe("invalid_token");
+    for (const [seconds, problem] of [
+      [-70, "invalid_token"],
+      [-50, undefined],
+      [50, undefined],
+      [70, "invalid_token"],
+    ] as const) {
+      vi.useFakeTimers({ now: Date.now() + seconds * 1_000 });
+      expect(access.problemOf(asking(signed, path), "read"), `${seconds} s`).toBe(problem);
+      vi.useRealTimers();
+    }
+  });
 });

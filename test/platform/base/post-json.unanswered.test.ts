@@ -12,7 +12,6 @@ const switched = /101 Switching Protocols/;
 
 interface SwitchingServer {
   readonly url: string;
-  /** The answer to later requests; undefined: 101. */
   answer: string | undefined;
 }
 
@@ -37,7 +36,7 @@ async function startSwitchingServer(): Promise<SwitchingServer> {
   return switcher;
 }
 
-test("a forwarded request frees its slot, and the upstream counts as down, if the answer switches protocols", async () => {
+test("a forwarded request frees its slot if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const client = new UpstreamClient({
     ...{ url: server.url, requestsMax: 1, timeoutMs: 60_000, monotonicMs: () => 0 },
@@ -53,7 +52,7 @@ test("a forwarded request frees its slot, and the upstream counts as down, if th
   expect(await ask()).toMatchObject({ status: 200, body: Buffer.from("flags") });
 });
 
-test("a request of the PostHog sink fails, and the next request works, if the answer switches protocols", async () => {
+test("a request of the PostHog sink fails if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const upstream = new Upstream({ url: server.url, requestsMax: 1, answerMsMax: 60_000 });
   onTestFinished(() => upstream.close());
@@ -70,7 +69,7 @@ test("a ClickHouse statement fails if the answer switches protocols", async () =
   await expect(client.run("ask", "SELECT 1")).rejects.toThrow(switched);
 });
 
-test("an import sends the same body again if the answer switches protocols", async () => {
+test("an import repeats the same body if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const said: (string | undefined)[] = [];
   const sender = new Sender({

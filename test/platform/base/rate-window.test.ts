@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RateWindow } from "../../../src/platform/base/rate-window.ts";
 
-test("a rate window restores its amount when it ends, but not earlier", () => {
+test("a rate window restores its amount only when it ends", () => {
   let nowMs = 5_000;
   const window = new RateWindow({ max: 3, monotonicMs: () => nowMs });
   window.spend(1);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RetryMemory } from "../../../src/platform/base/retry-memory.ts";
 
-test("the retry memory returns each value of a key once, the oldest first", () => {
+test("the retry memory returns each value of a key once, oldest first", () => {
   const memory = new RetryMemory<number>(() => 0);
   expect(memory.isEmpty).toBe(true);
   memory.remember("a", 1);
@@ -13,7 +13,7 @@ test("the retry memory returns each value of a key once, the oldest first", () =
   expect(memory.isEmpty).toBe(true);
 });
 
-test("the retry memory forgets a value after two minutes, even if the key has a newer value", () => {
+test("the retry memory forgets a value after two minutes", () => {
   let now = 0;
   const memory = new RetryMemory<number>(() => now);
   memory.remember("a", 1);
@@ -27,7 +27,7 @@ test("the retry memory forgets a value after two minutes, even if the key has a 
   expect(memory.take("b")).toBeUndefined();
 });
 
-test("the retry memory forgets the oldest values beyond 16,384, including values of one key", () => {
+test("the retry memory forgets the oldest values beyond 16,384", () => {
   const memory = new RetryMemory<number>(() => 0);
   for (let value = 0; value < 16_386; value++) memory.remember("a", value);
   expect(memory.take("a")).toBe(2);

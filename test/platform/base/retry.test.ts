@@ -18,7 +18,7 @@ function explain(error: unknown) {
   return { fields: {}, message: (error as Error).message };
 }
 
-test("work is retried until it succeeds, and its first failure is logged", async () => {
+test("work is retried until it succeeds", async () => {
   let tries = 0;
   const work = () => (++tries < 4 ? Promise.reject(new Error(`try ${tries}`)) : Promise.resolve(7));
   const warning = new SparseWarning(log, 5_000);
@@ -26,7 +26,7 @@ test("work is retried until it succeeds, and its first failure is logged", async
   expect([tries, said]).toEqual([4, ["try 1"]]);
 });
 
-test("a repeated warning is logged again after its interval, not before", () => {
+test("a repeated warning is logged again only after its interval", () => {
   const warning = new SparseWarning(log, 5_000);
   warning.warn({}, "first");
   vi.advanceTimersByTime(4_999);
@@ -44,7 +44,7 @@ test("retries end at an error that no retry can fix", async () => {
   expect([tries, said]).toEqual([2, ["passes"]]);
 });
 
-test("an abort ends the retries with the reason of its signal, before an attempt or during a pause", async () => {
+test("an abort ends the retries with the reason of its signal", async () => {
   const options = { pauseMs: 3_600_000, warning: new SparseWarning(log, 0), explain };
   const stopping = new AbortController();
   const work = () => {
@@ -67,10 +67,9 @@ test("an aborted pause ends without an error", async () => {
   await pauseUntilAborted(3_600_000, stopping.signal);
 });
 
-test("pauses between restarts double up to a maximum, and a long run resets the pause", async () => {
+test("pauses between restarts double up to a maximum", async () => {
   const stopping = new AbortController();
   const pauses: [number, string | undefined][] = [];
-  // For each run: whether it is long, and whether it fails.
   const runs = ["short", "short", "short", "long", "long failed", "short"];
   await restartLoop(
     async () => {
@@ -99,7 +98,7 @@ test("pauses between restarts double up to a maximum, and a long run resets the 
   ]);
 });
 
-test("a run that ends after the abort is neither reported nor restarted", async () => {
+test("a run that ends after the abort is not restarted", async () => {
   const stopping = new AbortController();
   const ended = vi.fn();
   const run = vi.fn(async () => stopping.abort());

@@ -29,7 +29,6 @@ function penstock(...args: string[]): string[] {
   ];
 }
 
-/** Makes the folder read-only, even for root. */
 function readOnly(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   const script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"';
@@ -37,14 +36,12 @@ function readOnly(folder: string, command: readonly string[]): string[] {
 }
 
 /**
- * Runs with only the rights of a folder's owner. Root may write to any folder, except in a user
- * namespace in which the folder's owner is nobody.
+ * Root may write to any folder, except in a user namespace in which the folder's owner is nobody.
  */
 function withoutRoot(command: readonly string[]): string[] {
   return process.getuid?.() === 0 ? ["unshare", "--user", ...command] : [...command];
 }
 
-/** A folder that its owner may read but not write, and the name of a missing folder below it. */
 function unwritable(): { folder: string; missing: string } {
   const folder = path.join(temporaryFolder(), "unwritable");
   mkdirSync(folder);
@@ -85,7 +82,7 @@ describe("a data folder", () => {
       "folder",
       (at: string) => `cannot start on ${at}: it is on a file system that is mounted read-only`,
     ],
-  ] as const)("that cannot be used is an error of `penstock up` and doctor: %s", (kind, words) => {
+  ] as const)("that cannot be used is reported by `penstock up` and doctor: %s", (kind, words) => {
     const at = given()[kind];
     const wrapped = (command: string[]): string[] =>
       kind === "folder" ? readOnly(at, command) : command;
@@ -105,7 +102,7 @@ describe("a data folder", () => {
         `this user may not write to ${folder}, which belongs to uid ${uid} (EACCES)`,
     ],
   ] as const)(
-    "that this user may not write to is an error of `penstock up` and doctor: %s",
+    "that this user cannot write is reported by `penstock up` and doctor: %s",
     (kind, why) => {
       const place = unwritable();
       const at = place[kind];
@@ -118,7 +115,7 @@ describe("a data folder", () => {
   );
 
   test.runIf(process.platform === "linux")(
-    "that the system cannot create is an error of `penstock up`",
+    "that the system cannot create is reported by `penstock up`",
     () => {
       const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
       expect(up.stderr).toContain(

@@ -30,7 +30,7 @@ async function addressOf(gateway: SpeakingProcess): Promise<string> {
 }
 
 describe("the lock of a data folder", () => {
-  test("rejects a second start with the pid and address of the first gateway, which continues to run", async () => {
+  test("rejects a second start with the pid and address of the first gateway", async () => {
     const dataDir = temporaryFolder();
     const first = penstock(...own(dataDir));
     const address = await addressOf(first);
@@ -47,7 +47,7 @@ describe("the lock of a data folder", () => {
     expect(first.exitCode).toBe(null);
   });
 
-  test("is acquired by only one of ten simultaneous starts, and by a later start after that owner has ended", async () => {
+  test("is acquired by only one of ten simultaneous starts", async () => {
     const dataDir = temporaryFolder();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 10 }, () => lockDataDir(dataDir, process.pid)),
@@ -61,7 +61,7 @@ describe("the lock of a data folder", () => {
     (await lockDataDir(dataDir, process.pid)).release();
   });
 
-  test("rejects a gateway of another pid namespace until the first gateway is killed", async () => {
+  test("rejects a gateway of another pid namespace while the first one runs", async () => {
     const dataDir = temporaryFolder();
     const first = inPidNamespace(...own(dataDir));
     await addressOf(first);
@@ -81,7 +81,7 @@ describe("the lock of a data folder", () => {
     await next.close();
   }, 90_000);
 
-  test("is not acquired before the nats-server of a killed gateway has ended", async () => {
+  test("is not acquired while the nats-server of a killed gateway runs", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock(...own(dataDir));
     await addressOf(gateway);
@@ -95,7 +95,7 @@ describe("the lock of a data folder", () => {
       return embedded;
     });
     await expect.poll(() => readHolder(dataDir)?.pid, slow).toBe(process.pid);
-    // The next gateway would kill it after some seconds.
+    // The next gateway kills it only after some seconds.
     if (isRunning(pid)) process.kill(pid, "SIGKILL");
     expect((await next).pid).not.toBe(pid);
   }, 60_000);

@@ -27,7 +27,7 @@ describe("the embedded nats-server", () => {
     );
   });
 
-  test("is the program on PATH only if that program is new enough", () => {
+  test("is the program on PATH only if it is new enough", () => {
     const folder = fakeServer("2.11.3");
     expect(findNatsServer({ named: undefined, path: folder })).toEqual({
       file: path.join(folder, "nats-server"),
@@ -44,7 +44,7 @@ describe("the embedded nats-server", () => {
     expect(found).not.toBe(path.join(old, "nats-server"));
   });
 
-  test("does not start and creates no files if the streams cannot fit on the disk", async () => {
+  test("does not start if the streams cannot fit on the disk", async () => {
     const dataDir = temporaryFolder();
     const options = { dataDir, binary, streamBytesTotal: 2 ** 60, host: process, log: silent };
     await expect(startEmbeddedNats(options)).rejects.toThrow(
@@ -53,7 +53,7 @@ describe("the embedded nats-server", () => {
     expect(existsSync(path.join(dataDir, "jetstream"))).toBe(false);
   });
 
-  test("has its own error message in the gateway's error if it ends at its start", async () => {
+  test("has its own error message in the gateway's error", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "nats-server");
     writeFileSync(file, "#!/bin/sh\necho no such luck >&2\nexit 1\n");

@@ -1,5 +1,3 @@
-// SIGKILL of the gateway leaves no nats-server, and the next gateway takes over the folder.
-
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { startOnLeash } from "../../../src/platform/embedded/leash.ts";
@@ -8,7 +6,7 @@ import { embeddedOn, isRunning, penstock, temporaryFolder } from "../../kit/proc
 
 const small = ["--stream-bytes-max", "1048576", "--port", "0", "--admin-port", "0"];
 
-test("the nats-server of a killed gateway ends, and the next gateway uses the folder", async () => {
+test("the nats-server of a killed gateway ends", async () => {
   const dataDir = temporaryFolder();
   const gateway = penstock("up", "--data-dir", dataDir, ...small);
   await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
@@ -21,7 +19,7 @@ test("the nats-server of a killed gateway ends, and the next gateway uses the fo
   expect(next.pid).not.toBe(pid);
 });
 
-test("a leash stops its server even after the watcher of the leash got SIGTERM", async () => {
+test("a leash stops its server even after its watcher got SIGTERM", async () => {
   const leashed = startOnLeash(["sleep", "60"], 1);
   const pid = await leashed.pid;
   const group = execFileSync("ps", ["-o", "pgid=", "-p", String(pid)], { encoding: "utf8" }).trim();

@@ -2,7 +2,7 @@ import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { embeddedOn, temporaryFolder } from "../../kit/processes.ts";
 
-test("a killed embedded nats-server restarts on the same port, where a client reconnects", async () => {
+test("a killed embedded nats-server restarts on the same port", async () => {
   const embedded = await embeddedOn(temporaryFolder());
   const { url, token } = embedded;
   const client = await connect({

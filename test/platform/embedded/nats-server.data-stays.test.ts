@@ -76,7 +76,7 @@ describe("the embedded nats-server", () => {
     expect({ url: kept.url, token: kept.token }).toEqual({ url: set.url, token: "chosen" });
   });
 
-  test("replaces a stored port that is in use and logs a warning, but fails if a configured port is in use", async () => {
+  test("replaces a stored port that is in use and logs a warning", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const port = Number(new URL(first.url).port);
@@ -96,7 +96,7 @@ describe("the embedded nats-server", () => {
     stranger.close();
   });
 
-  test("reads data written by 2.10, but 2.10 does not start on data written by a newer version", async () => {
+  test("reads data written by 2.10", async () => {
     const dataDir = temporaryFolder();
     const versionOf = (file: string): string =>
       /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";
@@ -151,7 +151,7 @@ describe("the embedded nats-server", () => {
     await (await start(binary.file)).close();
   }, 180_000);
 
-  test("logs that its stored configuration is damaged, and chooses the missing values again", async () => {
+  test("logs that its stored configuration is damaged", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     await first.close();

@@ -49,7 +49,6 @@ async function storedIds(folder: string): Promise<Set<string>> {
   }
 }
 
-/** Uses all free space; returns a function that frees it. */
 function fillBytes(folder: string): () => void {
   const file = path.join(folder, "filler");
   try {
@@ -75,7 +74,7 @@ const runsAgain = (child: SpeakingProcess) =>
   child.said.err.split("embedded nats-server restarted").length - 1;
 
 describe.runIf(process.platform === "linux")("a gateway on a full disk", () => {
-  test("retains acknowledged events, and continues with its effects each time space is free again", async () => {
+  test("retains acknowledged events and continues when space is free again", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     const acknowledged: string[] = [];
     let turn = 0;
@@ -114,7 +113,7 @@ describe.runIf(process.platform === "linux")("a gateway on a full disk", () => {
     expect(await storedIds(folder)).toContain("after");
   });
 
-  test("stops on SIGTERM, and the error of the next start states the fix", async () => {
+  test("stops on SIGTERM and states the fix at the next start", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     fillBytes(folder);
     await expect.poll(() => post(url, "full"), slow).toBe(503);

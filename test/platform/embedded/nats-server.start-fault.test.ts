@@ -20,7 +20,7 @@ async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
 }
 
 describe("the embedded nats-server", () => {
-  test("cannot start without a shell, and `penstock up` fails with the reason", async () => {
+  test("cannot start without a shell", async () => {
     const dataDir = temporaryFolder();
     const ports = ["--port", "0", "--admin-port", "0"];
     const gateway = await withoutShell(() =>
@@ -30,7 +30,6 @@ describe("the embedded nats-server", () => {
     expect(gateway.said.err).toMatch(
       /cannot start nats-server: .*its shell does not start: spawn sh ENOENT/,
     );
-    // The lock of the folder was released.
     await embeddedOn(dataDir);
   });
 
@@ -55,7 +54,7 @@ describe("the embedded nats-server", () => {
     });
   });
 
-  test("does not wait for a process that has the pid of an earlier nats-server", async () => {
+  test("does not wait for a process with a reused pid", async () => {
     const own = identify(process.pid, process);
     expect(own?.startedAt).toMatch(/./);
     await untilGone({ pid: process.pid, startedAt: "an-earlier-boot:1" }, process);

@@ -7,7 +7,7 @@ import { monitoringPath } from "../../../src/platform/embedded/nats-config.ts";
 import { binary, embeddedOn, temporaryFolder } from "../../kit/processes.ts";
 
 describe("the configuration of the embedded nats-server", () => {
-  test("is in the file that the running server was started with, and has sync_interval: always", async () => {
+  test("has sync_interval: always in the running server's file", async () => {
     const dataDir = temporaryFolder();
     const embedded = await embeddedOn(dataDir);
     const file = path.join(dataDir, "nats", "nats-server.conf");
@@ -20,7 +20,7 @@ describe("the configuration of the embedded nats-server", () => {
     execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
   });
 
-  test("is accessible only to its owner, like every other file with the token", async () => {
+  test("is accessible only to its owner", async () => {
     const dataDir = temporaryFolder();
     const { token } = await embeddedOn(dataDir);
     expect(token.length).toBeGreaterThanOrEqual(32);
@@ -35,7 +35,7 @@ describe("the configuration of the embedded nats-server", () => {
     expect((statSync(path.join(dataDir, "jetstream")).mode & 0o077).toString(8)).toBe("0");
   });
 
-  test("listens only on loopback, and requires the token", async () => {
+  test("listens only on loopback and requires the token", async () => {
     const { url, token, pid } = await embeddedOn(temporaryFolder());
     expect(new URL(url).hostname).toBe("127.0.0.1");
     const listeners = listenersOf(pid);
@@ -82,10 +82,6 @@ function commandLineOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
 }
 
-/**
- * The sockets on which the process listens, with address and port in the hexadecimal notation of
- * /proc/net/tcp.
- */
 function listenersOf(pid: number): string[] {
   const sockets = execFileSync("sh", ["-c", `readlink /proc/${pid}/fd/* || true`], {
     encoding: "utf8",

@@ -16,7 +16,7 @@ async function serverWith(authorization: string): Promise<{ port: number }> {
 }
 
 describe("the user in a NATS URL", () => {
-  test("may be a user with a password, a token, or absent", async () => {
+  test("may have a password, be a token, or be absent", async () => {
     const withUser = await serverWith(`user: "us@er", password: ${JSON.stringify(password)}`);
     const withToken = await serverWith(`token: "t0ken"`);
     const good: NatsAccess[] = [

@@ -21,7 +21,7 @@ describe("a JetStream API answer", () => {
     expect(isApiError({ code: apiCodes.streamNotFound }, apiCodes.streamNotFound)).toBe(false);
   });
 
-  test("shows by its code whether JetStream is not ready yet", () => {
+  test("has a code that shows if JetStream is not ready yet", () => {
     const { notEnabled, clusterNotLeader, clusterNoPeers } = apiCodes;
     for (const code of [notEnabled, clusterNotLeader, clusterNoPeers])
       expect(isNotReady(errorOf(code)), String(code)).toBe(true);
@@ -35,7 +35,7 @@ describe("a JetStream API answer", () => {
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  test("is from the leader if it does not name another server as the leader", () => {
+  test("is from the leader unless it names another leader", () => {
     const by = (cluster: object | undefined) =>
       isFromLeader({ cluster } as unknown as Pick<StreamInfo, "cluster">);
     expect(by(undefined)).toBe(true);

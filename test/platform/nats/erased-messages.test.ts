@@ -25,7 +25,7 @@ async function betweenOf(erased: ErasedMessages, from: number, to: number): Prom
   return all;
 }
 
-test("a reader gets the erasures of its stream, and reads earlier erasures again if needed", async () => {
+test("a reader gets the erasures of its stream", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(1);
   expect(await erased.firstOf(4, 1)).toBe(4);
@@ -40,12 +40,11 @@ test("a reader gets the erasures of its stream, and reads earlier erasures again
   expect(await betweenOf(erased, 2, 100)).toEqual([2, 3, 7]);
   expect(await placesOf(erased, [2, 3, 5, 10])).toEqual([0, 11, undefined, undefined]);
 
-  // A rewritten message is rewritten again.
   await note([3, 14, 11, 0]);
   await erased.learn(1);
   expect(await placesOf(erased, [3, 11])).toEqual([14, 0]);
 
-  // The number is so large that passed erasures are no longer in memory.
+  // With this number of erasures, those before the position are no longer in memory.
   const many = Array.from({ length: 12_000 }, (_, at) => 1_000 + at);
   for (let at = 0; at < many.length; at += 2_000)
     await note(many.slice(at, at + 2_000).flatMap((one) => [one, 0]));
@@ -54,13 +53,12 @@ test("a reader gets the erasures of its stream, and reads earlier erasures again
   expect([await erased.placeOf(7), await erased.firstOf(13_000, 1)]).toEqual([12, 1_000]);
 });
 
-test("an unrecorded rewritten copy is a duplicate if the original or a different copy of it exists", async () => {
+test("an unrecorded rewritten copy is a duplicate if another copy exists", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(0);
   await manager.streams.add({ name: stream, subjects: ["penstock.live.0.>"] });
   await jetstream(connection).publish("penstock.live.0.shop", "still there");
   expect(await erased.isStray(14, 3)).toBe(false);
-  // A message that was erased since then, and messages that were not reported.
   expect(await erased.isStray(11, 3)).toBe(true);
   expect(await erased.isStray(15, 3)).toBe(true);
   await note([20, 21], "2026-11-23T06:00:00Z");
@@ -69,12 +67,11 @@ test("an unrecorded rewritten copy is a duplicate if the original or a different
   expect(await another.isStray(15, 4)).toBe(false);
 });
 
-test("a reader uses any number of erasures without holding all erasures in memory", async () => {
+test("a reader uses any number of erasures in little memory", async () => {
   const madeAt = "2026-11-23T12:00:00Z";
   const erased = new ErasedMessages(manager, { stream, created: madeAt });
   const [count, each] = [1_120_000, 70_000];
   const place = (sequence: number) => (sequence % 4 === 0 ? 10_000_000 + sequence : 0);
-  // The later half is recorded first.
   for (let at = 0; at < count; at += each) {
     const first = (at < count / 2 ? count / 2 + at : at - count / 2) + 1;
     const some = Array.from({ length: each }, (_, index) => first + index);
@@ -92,7 +89,6 @@ test("a reader uses any number of erasures without holding all erasures in memor
   }
   expect(due).toBe(count + 1);
   expect(await erased.firstOf(count + 1, 1)).toBe(1);
-  // A frame may be far from its original.
   expect(await erased.isStray(10_000_004, 4)).toBe(false);
   expect(await erased.isStray(10_000_005, 4)).toBe(true);
 });

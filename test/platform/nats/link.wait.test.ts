@@ -8,7 +8,7 @@ let server: TestNatsServer | undefined;
 afterEach(() => server?.remove());
 
 describe("the gateway", () => {
-  test("waits for NATS without a time limit, and logs the wait", async () => {
+  test("waits for NATS without a time limit", async () => {
     server = await startNatsServer();
     await server.kill();
     const log: string[] = [];
@@ -39,7 +39,7 @@ describe("the gateway", () => {
     await ended;
   });
 
-  test("waits for JetStream until the signal aborts, and logs the wait", async () => {
+  test("waits for JetStream until the signal aborts", async () => {
     server = await startNatsServer({ jetstream: false });
     const log: string[] = [];
     const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });

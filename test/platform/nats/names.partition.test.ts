@@ -14,7 +14,7 @@ describe("the partition of a project", () => {
     expect(partitionOf("foobar", 2 ** 32)).toBe(0xbf9cf968);
   });
 
-  test("is the same in every release, because stored data depends on it", () => {
+  test("is the same in every release", () => {
     const ids = ["demo", "alpha", "project-42", "A_b-C", "x".repeat(64)];
     expect(ids.map((id) => partitionOf(id, 1))).toEqual([0, 0, 0, 0, 0]);
     expect(ids.map((id) => partitionOf(id, 16))).toEqual([6, 11, 15, 5, 5]);
@@ -26,7 +26,7 @@ describe("the partition of a project", () => {
     for (const count of counts) expect(count).toBeGreaterThan(700);
   });
 
-  test("is in the names of streams and subjects, after `live` or `historical`", () => {
+  test("is in the names of streams and subjects after the lane", () => {
     expect(streamName("penstock", "live", 0)).toBe("PENSTOCK_LIVE_0");
     expect(streamName("my_events", "historical", 11)).toBe("MY_EVENTS_HISTORICAL_11");
     expect(streamSubject("penstock", "historical", 3)).toBe("penstock.historical.3.*");

@@ -28,7 +28,6 @@ let streams = 0;
 
 interface BatchMessage {
   readonly id: string;
-  /** Replaces or adds headers of a valid batch. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -87,7 +86,7 @@ function codeOf(answer: Msg): unknown {
   return answer.json<{ error?: { err_code?: number } }>().error?.err_code;
 }
 
-test("nats-server acknowledges a batch once, with its id, its size and its last sequence", async () => {
+test("nats-server acknowledges a batch once with its last sequence", async () => {
   const stream = await newStream();
   const answer = await stream.send("one", messagesOf("a", "b", "c"));
   expect(answer.json()).toEqual({ stream: stream.name, seq: 3, batch: "one", count: 3 });
@@ -95,7 +94,7 @@ test("nats-server acknowledges a batch once, with its id, its size and its last 
   expect(readPubAck(answer, { name: stream.name, domain: "" })).toMatchObject({ seq: 3, count: 3 });
 });
 
-test("nats-server reports in the stream's metadata that it stores batches correctly", async () => {
+test("nats-server reports in metadata that it stores batches correctly", async () => {
   const [allowed, plain] = [await newStream(), await newStream({})];
   const configOf = async ({ name }: Stream) => (await manager.streams.info(name)).config;
   expect(takesAtomicBatches(await configOf(allowed))).toBe(true);
@@ -103,7 +102,7 @@ test("nats-server reports in the stream's metadata that it stores batches correc
 });
 
 describe("a batch that is sent to nats-server again", () => {
-  test("is rejected as a whole, even if only one of its messages is a duplicate", async () => {
+  test("is rejected as a whole even if only one message is a duplicate", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const again of [
@@ -117,7 +116,7 @@ describe("a batch that is sent to nats-server again", () => {
     expect(await stream.ids()).toEqual(["a", "b", "c"]);
   });
 
-  test("can be sent as single messages, and each is recognised as a duplicate", async () => {
+  test("is recognised if it is sent as single messages", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const [at, id] of ["a", "b", "c", "d"].entries()) {
@@ -158,7 +157,7 @@ const refusals: readonly {
     messages: [{ id: "a" }, { id: "b", headers: { "Nats-Batch-Sequence": "3" } }],
   },
   {
-    why: "the first message is missing, as after a change of the stream's leader within the batch",
+    why: "the first message is missing",
     code: apiCodes.atomicPublishIncompleteBatch,
     messages: [{ id: "b", headers: { "Nats-Batch-Sequence": "2" } }],
   },
@@ -202,7 +201,7 @@ describe("a batch that nats-server rejects", () => {
     },
   );
 
-  test("gets 10210 at the first message, or 10176 at the commit, if there are too many batches", async () => {
+  test("gets 10210 or 10176 if there are too many batches", async () => {
     const stream = await newStream();
     for (let open = 0; open < batchesOfServerMax; open++) {
       stream.publish(`open ${open}`, { id: `o${open}` }, 1);
@@ -216,7 +215,7 @@ describe("a batch that nats-server rejects", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("gets 10077 and is not stored if the stream has too little space", async () => {
+  test("gets 10077 if the stream has too little space", async () => {
     const stream = await newStream({ allow_atomic: true, max_bytes: 300, discard: "new" });
     const answer = await stream.send("one", messagesOf("a", "b", "c", "d"));
     expect(codeOf(answer)).toBe(apiCodes.streamStoreFailed);
@@ -224,7 +223,7 @@ describe("a batch that nats-server rejects", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("gets 10054 and is not stored if one of its messages is too large for the stream", async () => {
+  test("gets 10054 if a message is too large for the stream", async () => {
     const stream = await newStream({ allow_atomic: true, max_msg_size: 120 });
     const large = { id: "a", headers: { Large: "l".repeat(100) } };
     const answer = await stream.send("one", [large, { id: "b" }]);

@@ -27,7 +27,7 @@ test("counters and gauges keep their names, labels and values", () => {
   expect(gauge).toMatchObject({ dataPointType: DataPointType.GAUGE, dataPoints });
 });
 
-test("a histogram has the number of values in each bucket instead of cumulative numbers", () => {
+test("a histogram has the number of values in each bucket", () => {
   const live = new Histogram([1, 10], { lane: "live" });
   for (const value of [0.5, 1, 7, 100, 200]) live.observe(value);
   const empty = new Histogram([1, 10], { lane: "historical" });
@@ -45,7 +45,7 @@ test("a histogram has the number of values in each bucket instead of cumulative 
   ]);
 });
 
-test("gauges without a finite value, and summaries, are omitted", () => {
+test("summaries and gauges without a finite value are omitted", () => {
   const values = [Number.NaN, Number.POSITIVE_INFINITY].map((value) => ({ labels: {}, value }));
   const data = metricData(
     [

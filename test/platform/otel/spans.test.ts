@@ -29,7 +29,7 @@ function traced() {
 
 const idsOf = (links: readonly Link[]) => links.map(({ context }) => context.spanId);
 
-test("a request and its message are a server span and a producer span of the client's trace", () => {
+test("a request and its message are spans of the client's trace", () => {
   const { begin, spans } = traced();
   const request = begin(`00-${traceId}-00f067aa0ba902b7-01`)!;
   const sent = request.publishes(undefined, to);
@@ -69,11 +69,10 @@ test("a request and its message are a server span and a producer span of the cli
   expect(sent.traceparent).toBe(`00-${traceId}-${producer!.spanContext().spanId}-01`);
 });
 
-test("a message of several requests is in the trace of the first request, and linked with the other requests", () => {
+test("a message of several requests is in the first request's trace", () => {
   const { begin, spans } = traced();
   const [first, second] = [begin()!, begin()!];
   const sent = first.publishes(undefined, to);
-  // A large request adds its events in several steps.
   for (const request of [second, first, second]) expect(request.publishes(sent, to)).toBe(sent);
   sent.ended("stored", undefined, message);
   for (const request of [first, second]) request.answered(200, undefined, demo);
@@ -85,7 +84,7 @@ test("a message of several requests is in the trace of the first request, and li
   expect(other!.spanContext().traceId).not.toBe(server!.spanContext().traceId);
 });
 
-test("a span has the code of an error, and has the status ERROR only if the fault is the server's", () => {
+test("a span has the status ERROR only for a server's error", () => {
   const { begin, spans } = traced();
   const refused = begin()!;
   refused.publishes(undefined, to).ended("refused", "store_full", message);
@@ -100,7 +99,7 @@ test("a span has the code of an error, and has the status ERROR only if the faul
   ]);
 });
 
-test("a method or path that the client chose is not part of a span's name", () => {
+test("a span's name contains nothing that the client chose", () => {
   const { tracing, spans } = traced();
   const head = { traceparent: "", path: "/x/y", isRoute: false };
   for (const method of ["GET", "EVIL"])

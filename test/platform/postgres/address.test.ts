@@ -16,7 +16,7 @@ test("an invalid PostgreSQL URL is reported without its content", () => {
   );
 });
 
-test("a PostgreSQL URL is shown as host, port and database, with the defaults of libpq", () => {
+test("a PostgreSQL URL is shown as host, port and database", () => {
   const shown = (url: string): string => readAddress(url).shown;
   expect(shown("postgres://ann:pw@db.example.org:6432/effects")).toBe(
     "db.example.org:6432/effects",

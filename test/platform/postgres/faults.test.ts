@@ -83,7 +83,7 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
   if (said !== "pg_hba.conf") expect(fault).not.toContain("pg_hba.conf");
 });
 
-test("the PostgreSQL error names a server without TLS, a missing server, and a missing host", async () => {
+test("the PostgreSQL error names a server that is missing or lacks TLS", async () => {
   expect(await faultOf(`${plain.url}?sslmode=require`)).toContain(
     "the server does not support TLS",
   );

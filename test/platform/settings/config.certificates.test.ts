@@ -62,7 +62,7 @@ describe("the settings for certificate files", () => {
     ]);
   });
 
-  test("reject a key with a passphrase, a damaged key, or the key of another certificate", () => {
+  test("reject an encrypted, damaged or foreign key", () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const locked = privateKey.export({
       type: "pkcs8",
@@ -81,7 +81,7 @@ describe("the settings for certificate files", () => {
     ]);
   });
 
-  test("reject a certificate without a key, a certificate without a NATS URL, and two kinds of credentials", () => {
+  test("reject incomplete and conflicting credentials", () => {
     expect(faultsOf({ PENSTOCK_NATS_CERT: client.certFile })).toEqual([
       "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither",
     ]);

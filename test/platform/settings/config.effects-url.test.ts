@@ -15,7 +15,7 @@ test.each([
 });
 
 test.each(["", "effects.sqlite", "mysql://me:hunter2@db/effects", "postgres://me:hunter2@"])(
-  "PENSTOCK_EFFECTS_URL=%j is rejected with an error that does not contain the value",
+  "PENSTOCK_EFFECTS_URL=%j is rejected without its value in the error",
   (url) => {
     const result = readConfig({ PENSTOCK_EFFECTS_URL: url }, {});
     expect(result).toEqual({

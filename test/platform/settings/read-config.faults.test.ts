@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ended, penstock, temporaryFolder } from "../../kit/processes.ts";
 
 describe("the exit code of penstock", () => {
-  test("is 2 for wrong settings, which are all reported in one message", async () => {
+  test("is 2 for wrong settings, which are all reported", async () => {
     const child = penstock("serve", "--port", "x", "--partitions", "0", "--live-age-max", "soon");
     expect(await ended(child)).toBe(2);
     for (const flag of ["--port", "--partitions", "--live-age-max"])

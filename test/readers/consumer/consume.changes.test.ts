@@ -18,7 +18,7 @@ import {
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("a consumer recreates its deleted durable at the same position, and sends a notice", async () => {
+test("a consumer recreates its deleted durable at the same position", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(30));
   const { take, takeAndAck, notices } = reader(nats, { durable: "deleted" });
@@ -36,7 +36,7 @@ test("a consumer recreates its deleted durable at the same position, and sends a
   await expect.poll(floor).toBe(35);
 });
 
-test("a consumer reads a recreated stream from its first message, and sends a notice", async () => {
+test("a consumer reads a recreated stream from its first message", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -48,12 +48,11 @@ test("a consumer reads a recreated stream from its first message, and sends a no
   expect(idsOf(frames)).toEqual(ids);
   const expected = { type: "stream_recreated", stream: live, lastRead: 10, sequence: 1 };
   expect(notices).toContainEqual(expected);
-  // The old acknowledgement has no effect in the new stream.
   for (const frame of held) frame.ack();
   for (const frame of frames) frame.ack();
 });
 
-test("a consumer redelivers returned frames of a deleted stream before the frames of the new stream", async () => {
+test("a consumer redelivers old frames before those of a recreated stream", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(6));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -75,7 +74,7 @@ test("a consumer redelivers returned frames of a deleted stream before the frame
   expect(idsOf(await takeAndAck(1))).toEqual([last]);
 });
 
-test("a consumer redelivers a frame of a deleted stream that is not acknowledged in time", async () => {
+test("a consumer redelivers an unacknowledged frame of a deleted stream", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(2));
   const options = { lanes: ["live"], processingTimeoutMs: 3_000 } as const;
@@ -86,7 +85,7 @@ test("a consumer redelivers a frame of a deleted stream that is not acknowledged
   expect(idsOf(await takeAndAck(2))).toEqual(ids);
 });
 
-test("a consumer waits for a missing stream, and sends one notice", async () => {
+test("a consumer waits for a missing stream", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(3));
   const { takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -114,7 +113,7 @@ test("a consumer reads partitions that are added later", async () => {
   expect(idsOf(await takeAndAck(3)).sort()).toEqual(ids.sort());
 });
 
-test("a consumer loses and duplicates nothing over restarts and a lost connection", async () => {
+test("a consumer reads every event once over restarts and lost connections", async () => {
   const connection = await freshStreams(nats);
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
   const ids = await stored(connection, framesOf(60));
@@ -134,7 +133,7 @@ test("a consumer loses and duplicates nothing over restarts and a lost connectio
   expect(others).toEqual(["consumer_created"]);
 });
 
-test("a program that holds the maximum of frames gets more frames after a lost connection", async () => {
+test("a program at its frame limit gets more frames after a reconnect", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(20));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
@@ -147,7 +146,7 @@ test("a program that holds the maximum of frames gets more frames after a lost c
   expect(idsOf([...held, ...rest])).toEqual(ids);
 });
 
-test("a consumer sends a notice about a frozen nats-server, and continues when the server resumes", async () => {
+test("a consumer continues after a frozen nats-server resumes", async () => {
   const connection = await freshStreams(nats);
   onTestFinished(() => nats.thaw());
   const ids = await stored(connection, framesOf(10));
@@ -173,7 +172,7 @@ test("a consumer looks up the NATS address before each connection", async () => 
   expect(notices[0]).toEqual({ type: "disconnected", reason: "no such file" });
 });
 
-test("a consumer sends a notice about messages that expired before the consumer read them", async () => {
+test("a consumer sends a notice about messages that expired unread", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(30));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });

@@ -1,5 +1,5 @@
-// A frame omits events that an earlier frame has delivered. It is acknowledged only after the
-// earlier frame, because it may become the only frame with these events.
+// A frame omits events that an earlier frame has delivered. So it is acknowledged only after the
+// earlier frame.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -38,7 +38,7 @@ async function remove(connection: NatsConnection, sequence: number): Promise<voi
   await (await jetstreamManager(connection)).streams.deleteMessage(live, sequence);
 }
 
-test("a duplicate is delivered if the first frame with the event left the stream unacknowledged", async () => {
+test("a duplicate is delivered if its first frame was lost unacknowledged", async () => {
   const connection = await freshStreams(nats);
   const [first, last] = [frameOf("shop"), frameOf("shop")];
   await stored(connection, [first, again(first), last]);
@@ -53,7 +53,7 @@ test("a duplicate is delivered if the first frame with the event left the stream
   expect(idsOf(await two.takeAndAck(2))).toEqual([first.messageId, ...later]);
 });
 
-test("a frame with a duplicate is redelivered whole if the first frame with the event left the stream unacknowledged", async () => {
+test("a frame with duplicates is redelivered whole if the first frame was lost", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -68,7 +68,7 @@ test("a frame with a duplicate is redelivered whole if the first frame with the 
   expect(idsOf(await two.takeAndAck(1))).toEqual(second.events.map(({ uuid }) => uuid));
 });
 
-test("events of a recreated stream are delivered again if their frames were not acknowledged", async () => {
+test("a recreated stream's events are delivered again unless they were acknowledged", async () => {
   const connection = await freshStreams(nats);
   const frames = framesOf(3);
   const one = reader(nats, { lanes, durable: "recreated" });
@@ -88,7 +88,7 @@ test("events of a recreated stream are delivered again if their frames were not 
   expect(idsOf(await two.takeAndAck(3))).toEqual(ids);
 });
 
-test("a frame with duplicates is acknowledged when the first frame with the events is acknowledged", async () => {
+test("a frame with duplicates is acknowledged together with the first frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), partlyAgain(first), frameOf("shop")]);
@@ -101,7 +101,7 @@ test("a frame with duplicates is acknowledged when the first frame with the even
   await expect.poll(pending).toBe(0);
 });
 
-test("a returned first frame is redelivered, while the frames with its duplicates wait", async () => {
+test("frames with duplicates wait for the redelivery of the first frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -136,7 +136,7 @@ test("a frame that waits for a frame in progress does not time out", async () =>
   expect((await infoOf(connection, "long")).num_ack_pending).toBe(3);
 });
 
-test("a program gets the maximum of frames that it may hold, with or without duplicates", async () => {
+test("duplicates do not reduce the maximum of held frames", async () => {
   const connection = await freshStreams(nats);
   const [first, second, ...more] = framesOf(4);
   const twice = [first!, again(first!), second!, again(second!)];
@@ -153,7 +153,7 @@ test("a program gets the maximum of frames that it may hold, with or without dup
   expect(idsOf(await takeAndAck(2))).toEqual(more.map(({ messageId }) => messageId));
 });
 
-test("stop() waits for the first frame with an event, and then also acknowledges the frames with its duplicates", async () => {
+test("stop() waits for the first frame with a duplicated event", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -167,7 +167,7 @@ test("stop() waits for the first frame with an event, and then also acknowledges
   expect(floor.stream_seq).toBe(3);
 });
 
-test("stop() waits for a frame even after its stream was deleted, if other frames wait for that frame", async () => {
+test("stop() waits for a deleted stream's frame that other frames need", async () => {
   const connection = await freshStreams(nats);
   const frame = frameOf("shop");
   await stored(connection, [frame]);
@@ -188,13 +188,12 @@ test("stop() waits for a frame even after its stream was deleted, if other frame
   expect((await infoOf(connection, "lost")).ack_floor.stream_seq).toBe(2);
 });
 
-test("two frames that hold duplicates of each other are acknowledged when both are processed", async () => {
+test("two frames with duplicates of each other are both acknowledged", async () => {
   const connection = await freshStreams(nats);
   const [one, other, filler] = framesOf(3);
   const first = frameOf("shop", { events: [...one!.events, ...other!.events] });
   const second = again(first, { events: [...other!.events, ...one!.events] });
   await stored(connection, [first, filler!, second]);
-  // The uuid of the filler evicts the uuid of the first event.
   const deduplication = { maxUuids: 2 };
   const { take } = reader(nats, { lanes, durable: "each_other", deduplication });
   const [a, , b] = await take(3);
@@ -206,7 +205,7 @@ test("two frames that hold duplicates of each other are acknowledged when both a
   await expect.poll(floor).toBe(3);
 });
 
-test("stop() neither waits for nor acknowledges frames with duplicates of a returned frame", async () => {
+test("stop() does not wait for duplicates of a returned frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -221,7 +220,7 @@ test("stop() neither waits for nor acknowledges frames with duplicates of a retu
   expect([floor.stream_seq, pending]).toEqual([0, 2]);
 });
 
-test("the next frame is delivered after a late acknowledgement, even if the acknowledged frame waits for an earlier frame", async () => {
+test("the next frame is delivered after a late acknowledgement", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const frames = [first, ...framesOf(6), partlyAgain(first), frameOf("shop")];

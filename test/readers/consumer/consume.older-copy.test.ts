@@ -8,7 +8,7 @@ import { framesOf, freshStreams, idsOf, reader, stored } from "./consumer-kit.ts
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const stream = "PENSTOCK_LIVE_0";
 
-test("a consumer reports that its stream was restored from an older copy, and reads the new messages", async () => {
+test("a consumer reports that its stream was restored from an older copy", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(10));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"] });
@@ -31,7 +31,7 @@ test("a consumer reports that its stream was restored from an older copy, and re
   expect(notices).toContainEqual({ type: "stream_truncated", stream, lastRead: 20, from: 11 });
 });
 
-test("a stopped consumer reads the new messages of a stream that was restored from a shorter copy", async () => {
+test("a stopped consumer reads new messages after a restore of its stream", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const first = reader(nats, { lanes: ["live"], durable: "away" });

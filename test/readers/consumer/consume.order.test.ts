@@ -26,7 +26,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     expect(JSON.parse(frames[0]!.lines[0]!)).toEqual(frames[0]!.events[0]);
   });
 
-  test("continues immediately and in order after the frames that another consumer acknowledged", async () => {
+  test("continues in order after the frames that another consumer acknowledged", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(100));
     const first = reader(nats, { durable: "passed_on" });
@@ -53,7 +53,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     expect([info.ack_floor.stream_seq, info.num_ack_pending]).toEqual([20, 0]);
   });
 
-  test("redelivers a returned frame and all later frames, in order", async () => {
+  test("redelivers a returned frame and all later frames in order", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(12));
     const { take, takeAndAck } = reader(nats);
@@ -79,7 +79,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     await takeAndAck(45);
   });
 
-  test("delivers up to the maximum of frames that a program may hold without an acknowledgement", async () => {
+  test("delivers up to the maximum of frames that a program may hold", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(7));
     // At first, the consumer requests as many frames as fit at the assumed size. Small frames leave
@@ -94,7 +94,7 @@ describe.each(["the newest nats-server", "the oldest"])("a consumer on %s", asyn
     expect(idsOf([...frames, ...(await take(1))])).toEqual([...ids, last]);
   });
 
-  test("omits the events of other projects from frames that several projects share", async () => {
+  test("omits the events of other projects from shared frames", async () => {
     const connection = await freshStreams(nats);
     const line = (uuid: string, projectId: string) => ({ ...frameOf(projectId).events[0]!, uuid });
     const shared = [line("a", "shop"), line("b", "other"), line("c", "shop")];

@@ -7,7 +7,7 @@ import { frameOf, framesOf, freshStreams, idsOf, reader, stored, types } from ".
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("a stopped consumer accepts acknowledgements of delivered frames, and then ends", async () => {
+test("a stopped consumer accepts acknowledgements of delivered frames", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const { take, consumer } = reader(nats, { durable: "stopped" });
@@ -53,7 +53,7 @@ test("stop() ends a consumer while its address is being looked up", async () => 
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
-test("a frame that is not acknowledged in time is redelivered, with a notice", async () => {
+test("a frame that is not acknowledged in time is redelivered", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(3));
   const { take, takeAndAck, notices } = reader(nats, { processingTimeoutMs: 500 });
@@ -80,7 +80,7 @@ test("the server does not redeliver a frame in progress", async () => {
   expect(types(notices)).not.toContain("processing_timed_out");
 });
 
-test("a consumer sends one notice per frame and reason for lines that are not events", async () => {
+test("a consumer sends one notice per frame and reason for invalid lines", async () => {
   const connection = await freshStreams(nats);
   const line = (uuid: string) =>
     storedLine({ uuid, distinctId: "d", receivedAtMs: 0 }, "shop", "live");

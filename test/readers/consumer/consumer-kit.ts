@@ -14,9 +14,7 @@ import { makeStreams, storeFrames, type TestFrame } from "../../kit/stored-event
 interface TestReader {
   readonly consumer: EventConsumer;
   readonly notices: Notice[];
-  /** Waits for this many further frames. */
   take(count: number): Promise<Frame[]>;
-  /** Like `take`, but acknowledges each frame before it waits for the next one. */
   takeAndAck(count: number): Promise<Frame[]>;
 }
 
@@ -102,7 +100,6 @@ export async function removeStreams(connection: NatsConnection): Promise<void> {
   for (const name of names) await manager.streams.delete(name);
 }
 
-/** Stores frames, and returns the uuids of their events. */
 export async function stored(connection: NatsConnection, some: TestFrame[]): Promise<string[]> {
   await storeFrames(connection, some);
   return some.flatMap(({ events }) => events.map(({ uuid }) => uuid));

@@ -6,7 +6,7 @@ function collected() {
   return { acks, sent, ack: (id: number) => acks.acknowledge(id, () => sent.push(id)) };
 }
 
-test("a frame is acknowledged after the frames that contain the first copies of its omitted events", () => {
+test("a frame is acknowledged after the frames with its omitted events", () => {
   const { acks, sent, ack } = collected();
   for (const id of [1, 2]) acks.deliver(id, []);
   acks.deliver(3, [1, 2]);
@@ -23,7 +23,7 @@ test("a frame is acknowledged after the frames that contain the first copies of 
   expect([sent, acks.isDeferred(3)]).toEqual([[1, 2, 3, 3], false]);
 });
 
-test("a frame is acknowledged immediately if it omits nothing, or only acknowledged events", () => {
+test("a frame that omits nothing is acknowledged immediately", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   ack(1);
@@ -33,7 +33,7 @@ test("a frame is acknowledged immediately if it omits nothing, or only acknowled
   expect(sent).toEqual([1, 2, 3]);
 });
 
-test("two frames are both acknowledged even if each omits an event of the other", () => {
+test("two frames that omit events of each other are both acknowledged", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -44,7 +44,7 @@ test("two frames are both acknowledged even if each omits an event of the other"
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("a frame that waits for a second frame also waits for all frames that block the second frame", () => {
+test("a frame waits transitively for all frames that block it", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -59,7 +59,7 @@ test("a frame that waits for a second frame also waits for all frames that block
   expect(sent.sort()).toEqual([1, 2, 3, 4]);
 });
 
-test("a redelivered frame waits only for the events that it omits at the redelivery", () => {
+test("a redelivered frame waits only for events omitted at the redelivery", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -20,7 +20,7 @@ function frameOf(names: readonly { readonly event: string; readonly id: string }
   return Buffer.from(`${lines.join("\n")}\n`);
 }
 
-test("deduplication keys have a constant size, however long an event's name and distinct id are", () => {
+test("deduplication keys have a constant size", () => {
   const window = new ToldWindow({ maxUuids: 100, windowMs: 1_000, monotonicMs: () => 0 });
   const long = "n".repeat(500_000);
   const data = frameOf([
@@ -43,7 +43,7 @@ function windowAt(clock: { ms: number }, maxUuids = 3): UuidWindow {
   return new UuidWindow({ maxUuids, windowMs: 1_000, monotonicMs: () => clock.ms });
 }
 
-test("the deduplication window finds a duplicate in another frame of the same project, but not in the same frame", () => {
+test("the deduplication window finds a duplicate in another frame of the project", () => {
   const window = windowAt({ ms: 0 });
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
@@ -51,7 +51,7 @@ test("the deduplication window finds a duplicate in another frame of the same pr
   expect(window.duplicateOf("shop/a", 3)).toBe(1);
 });
 
-test("the deduplication window holds a maximum number of events, and drops the oldest", () => {
+test("the deduplication window drops its oldest event when it is full", () => {
   const window = windowAt({ ms: 0 });
   for (const uuid of ["a", "b", "c", "d"]) window.duplicateOf(`shop/${uuid}`, 1);
   expect(window.size).toBe(3);

@@ -6,7 +6,7 @@ function message(seq: number): JsMsg {
   return { seq, data: new Uint8Array(10) } as unknown as JsMsg;
 }
 
-test("the held frames are incomplete until all frames that an earlier consumer received have arrived", () => {
+test("held frames are incomplete until all frames of an earlier consumer arrive", () => {
   const hand = new HeldFrames();
   hand.expect(2, 7);
   expect(hand.isComplete).toBe(false);
@@ -18,7 +18,7 @@ test("the held frames are incomplete until all frames that an earlier consumer r
   expect(hand.lowest).toBe(5);
 });
 
-test("a frame is acknowledged only once, and forgotten after the server has confirmed the acknowledgement", () => {
+test("a frame is acknowledged only once", () => {
   const hand = new HeldFrames();
   const [first, second] = [hand.add(message(1)), hand.add(message(2))];
   expect([hand.ack(second), hand.ack(second), hand.isAcked(2)]).toEqual([true, false, true]);
@@ -39,7 +39,7 @@ test("frames that are no longer in the stream cannot be acknowledged", () => {
   expect([hand.ack(frames[2]!), hand.isAcked(2), hand.size]).toEqual([false, false, 1]);
 });
 
-test("frames are held in the order in which they were stored, including frames that the stream has lost", () => {
+test("frames are held in the order of storage, including lost frames", () => {
   const hand = new HeldFrames();
   const add = (...sequences: number[]) => {
     for (const sequence of sequences) hand.add(message(sequence));

@@ -1,5 +1,3 @@
-// Stored lines made by hand, for tests of code that counts them.
-
 import { IdHash } from "../../../src/readers/effects/lines/hashes.ts";
 import type { StoredLine } from "../../../src/readers/effects/lines/line.ts";
 import type { StoredFrame } from "../../../src/readers/stream/frame.ts";
@@ -13,7 +11,6 @@ export function storedFrame(wanted: Partial<StoredFrame> = {}): StoredFrame {
     sequence: 1,
     projectId: "p",
     messageId: "m",
-    // Later than the time of any received line.
     storedAtMs: Number.MAX_SAFE_INTEGER,
     data: new Uint8Array(),
     ...wanted,

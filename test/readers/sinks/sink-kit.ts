@@ -15,7 +15,6 @@ interface StartedSink {
   readonly counts: SinkCounts;
 }
 
-/** Closes the writer and the target at the end of the test. */
 export function startSink(
   connection: NatsConnection,
   target: SinkTarget,

@@ -14,7 +14,7 @@ function beginningAt(...positions: readonly SinkPosition[]): Before {
 
 /** Each function that `newPlace` returns creates targets for one new schema, database or folder. */
 export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
-  test("a sink target rejects a batch that does not begin at its position, and writes nothing", async () => {
+  test("a sink target rejects a batch that does not begin at its position", async () => {
     const target = (await newPlace())();
     onTestFinished(() => target.close());
     const write = (before: Before, position: SinkPosition) =>
@@ -41,7 +41,7 @@ export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
     expect(await places()).toEqual([[2, 1]]);
   });
 
-  test("a sink target accepts any position of streams that are not in the batch", async () => {
+  test("a sink target accepts any position of streams outside the batch", async () => {
     const target = (await newPlace())();
     onTestFinished(() => target.close());
     await target.open();

@@ -1,6 +1,3 @@
-// The time at which unread events leave their stream. They leave at their maximum age or, if the
-// stream discards old messages, when it is full.
-
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -15,7 +12,6 @@ afterAll(() => connection.close());
 const manager = await jetstreamManager(connection);
 const hourMs = 3_600_000;
 
-/** A stream with `messages` messages of 1,000 bytes. The sink has written the first two. */
 async function watched(stream: string, messages: number, config: Partial<StreamConfig>) {
   await manager.streams.add({ name: stream, subjects: [`${stream}.>`], ...config });
   const publish = async (count: number): Promise<void> => {
@@ -30,7 +26,7 @@ async function watched(stream: string, messages: number, config: Partial<StreamC
   return { watch, publish };
 }
 
-test("the time until unread events expire follows from the age of the oldest unread event", async () => {
+test("the time until unread events expire depends on the oldest unread event", async () => {
   const { watch } = await watched("A", 5, { max_age: hourMs * nanosPerMs });
   const nowMs = Date.now();
   await watch.ask(manager, nowMs);
@@ -38,11 +34,10 @@ test("the time until unread events expire follows from the age of the oldest unr
   expect(one).toMatchObject({ sequence: 2, lastSequence: 5, retentionSeconds: 3_600 });
   expect(one?.lagSeconds).toBeGreaterThanOrEqual(10);
   expect((one?.lagSeconds ?? 0) + (one?.expirySeconds ?? 0)).toBeCloseTo(3_600, 3);
-  // An old report is not returned.
   expect(watch.streams(nowMs + 60_000)).toMatchObject([{ expirySeconds: undefined }]);
 });
 
-test("the time until unread events expire is infinite if all events are written", async () => {
+test("the time until unread events expire is infinite without unread events", async () => {
   const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([

@@ -14,7 +14,7 @@ function succeed(limit: BatchLimit, times: number): void {
   for (let nth = 0; nth < times; nth++) limit.succeeded();
 }
 
-test("the event limit of a batch is halved after a batch that was too slow", async () => {
+test("the event limit of a batch is halved after a slow batch", async () => {
   const limit = new BatchLimit(100_000);
   await tooSlow(limit, 30_001);
   expect(limit.events).toBe(15_000);
@@ -29,7 +29,7 @@ test("the event limit of a batch is at least one", async () => {
   expect(limit.events).toBe(1);
 });
 
-test("the event limit of a batch doubles after 16 successes, up to the maximum", async () => {
+test("the event limit of a batch doubles after 16 successes", async () => {
   const limit = new BatchLimit(100);
   await tooSlow(limit, 60);
   succeed(limit, 15);
@@ -42,7 +42,7 @@ test("the event limit of a batch doubles after 16 successes, up to the maximum",
   expect(limit.events).toBe(100);
 });
 
-test("the event limit of a batch counts the successes since the last slow batch", async () => {
+test("the event limit of a batch counts successes since the last slow batch", async () => {
   const limit = new BatchLimit(100);
   await tooSlow(limit, 80);
   succeed(limit, 15);
@@ -51,7 +51,7 @@ test("the event limit of a batch counts the successes since the last slow batch"
   expect(limit.events).toBe(20);
 });
 
-test("the event limit of a batch is halved at the second and each further failed transaction in a row", async () => {
+test("the event limit of a batch is halved from the second failure on", async () => {
   const limit = new BatchLimit(100);
   const fail = async (): Promise<number> => {
     await fails(limit, 80, new Error("the disk is full"));

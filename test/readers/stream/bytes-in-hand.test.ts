@@ -4,7 +4,7 @@ import { BytesInHand } from "../../../src/readers/stream/bytes-in-hand.ts";
 
 function ignore(): void {}
 
-test("a stream may hold half of the reading memory that other streams leave", () => {
+test("a stream may hold half of the memory that other streams leave", () => {
   const bytes = new BytesInHand(1_000);
   const one = bytes.join(ignore);
   expect(one.room()).toBe(500);
@@ -18,7 +18,7 @@ test("a stream may hold half of the reading memory that other streams leave", ()
   expect(bytes.used).toBe(100);
 });
 
-test("a stream without frames in memory may read one frame, however much memory other streams use", () => {
+test("a stream without frames in memory may always read one frame", () => {
   const bytes = new BytesInHand(1_000);
   const [one, other] = [bytes.join(ignore), bytes.join(ignore)];
   one.add(5_000);
@@ -42,11 +42,10 @@ test("streams that still read are asked to continue when memory is freed", () =>
   one.release(6);
   expect(asked).toEqual(["one", "other", "other"]);
   expect(bytes.used).toBe(1);
-  // No other stream shares the budget now.
   expect(other.room()).toBe(499);
 });
 
-test("the number of messages to request is at least one, and depends on the size of earlier messages", () => {
+test("the number of messages to request depends on earlier message sizes", () => {
   const share = new BytesInHand(1e9).join(ignore);
   expect(share.messagesIn(1)).toBe(1);
   for (let frame = 0; frame < 200; frame++) share.add(1_000);
@@ -69,7 +68,7 @@ test("streams hold at most the reading memory plus one frame each", () => {
         one.share.add(taken);
         one.has += taken;
         expect(bytes.used).toBe(streams.reduce((sum, { has }) => sum + has, 0));
-        // The one frame that each stream may always hold has one byte here.
+        // Each stream may always hold one frame, which has one byte here.
         expect(bytes.used).toBeLessThanOrEqual(bytes.max + streams.length);
         expect(one.has).toBeLessThanOrEqual(bytes.max / 2);
       }

@@ -83,7 +83,7 @@ async function taken(streams: EventStreams, count: number): Promise<string[]> {
   return said;
 }
 
-test("every message is read once and in order, over lost connections and restarts", async () => {
+test("every message is read once and in order through lost connections", async () => {
   await freshStreams();
   const streams = reading();
   const before = frames(40);
@@ -101,7 +101,7 @@ test("every message is read once and in order, over lost connections and restart
   expect([...first, ...rest]).toEqual(ids);
 });
 
-test("a large lag is reported while more messages wait than the memory holds", async () => {
+test("a large lag is reported while more messages wait than fit in memory", async () => {
   await freshStreams();
   await storeFrames(connection, frames(100));
   const streams = reading(40_000);
@@ -113,7 +113,7 @@ test("a large lag is reported while more messages wait than the memory holds", a
   expect(streams.isFarBehind).toBe(false);
 });
 
-test("reading stays within its memory budget, and no stream waits for other streams", async () => {
+test("reading stays within its memory budget", async () => {
   await freshStreams();
   await storeFrames(connection, frames(300, { lane: "historical" }));
   const roomBytes = 40_000;
@@ -132,7 +132,7 @@ test("reading stays within its memory budget, and no stream waits for other stre
   expect(streams.bytesInHand).toBe(0);
 });
 
-test("a stream that is deleted and recreated while it is read continues in a new epoch", async () => {
+test("a stream that is recreated during reading continues in a new epoch", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(3));
@@ -144,7 +144,7 @@ test("a stream that is deleted and recreated while it is read continues in a new
   expect(await taken(streams, 3)).toEqual(["stream_made_anew", ...ids]);
 });
 
-test("a stream that was read to its end may be removed, and is read when it exists again", async () => {
+test("a stream that was read to its end may be removed", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, [frame("p"), frame("p", { lane: "historical" })]);
@@ -165,9 +165,9 @@ test("a stream that was read to its end may be removed, and is read when it exis
   expect(shown()).toEqual(["live", "historical"]);
 });
 
-test("a stream that is removed before it was read to its end causes an error", async () => {
+test("a stream that is removed before its end was read causes an error", async () => {
   await freshStreams();
-  // Room for one message in hand. The next one is requested when it is released.
+  // There is room for one message, so the next one is requested when it is released.
   const streams = reading(1);
   await storeFrames(connection, frames(10));
   await expect.poll(() => streams.bytesInHand).toBeGreaterThan(0);
@@ -204,7 +204,7 @@ test("new messages are read when the server returns with an older copy", async (
   expect(all).toEqual(["tail_lost", ...ids]);
 });
 
-test("deleted messages are skipped, and a message with an unknown schema stops only its own stream", async () => {
+test("a message with an unknown schema stops only its own stream", async () => {
   await freshStreams();
   const manager = await jetstreamManager(connection);
   const some = frames(5);
@@ -224,7 +224,7 @@ test("deleted messages are skipped, and a message with an unknown schema stops o
     .toContain('has the schema "2"');
 });
 
-test("the lag is the age of the oldest uncommitted message, and is unknown without NATS", async () => {
+test("the lag is the age of the oldest uncommitted message", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(2));

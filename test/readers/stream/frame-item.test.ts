@@ -24,7 +24,6 @@ test("a message id is stored without the characters that a database rejects", ()
   expect(storedText("\u{1f600}".slice(0, 1))).toBe("\ufffd");
 });
 
-// An estimate replaces impossible values.
 test.each([
   ["12", 12],
   ["3000", 3_000],
@@ -35,6 +34,6 @@ test.each([
   ["1.5", 10],
   ["many", 10],
   ["", 10],
-])("a message of 3,000 bytes whose header states %j events counts as %i events", (said, events) => {
+])("a message whose header states %j events counts as %i events", (said, events) => {
   expect(itemOf(eventsHeader, said).events).toBe(events);
 });

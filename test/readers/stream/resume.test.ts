@@ -20,8 +20,8 @@ interface Held {
 }
 
 /**
- * A stream whose messages have these ids, beginning at sequence `from`. One message is stored per
- * second. The messages after the first `shared` messages are stored `laterMs` later.
+ * A stream whose messages have these ids, from sequence `from` on, one per second. The messages
+ * after the first `shared` messages are stored `laterMs` later.
  */
 function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: Held) {
   const { shared = Number.POSITIVE_INFINITY, laterMs = 0 } = rest;
@@ -86,7 +86,7 @@ describe("an unchanged stream", () => {
   });
 });
 
-test("a recreated stream is read from its first message, in a new epoch", async () => {
+test("a recreated stream is read from its first message", async () => {
   const asked = stream({ created: "friday", ids: letters("xyzuvw"), shared: 0, laterMs: 9_000 });
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
     ...{ epoch: 2, sequence: 0, fault: undefined },
@@ -94,14 +94,14 @@ test("a recreated stream is read from its first message, in a new epoch", async 
   });
 });
 
-test("a stream whose first messages expired before it was first read reports their number", async () => {
+test("a stream reports the messages that expired before its first reading", async () => {
   expect(await resumed(undefined, stream({ from: 4, ids: letters("de") }))).toEqual({
     ...{ epoch: 1, sequence: 3, fault: undefined },
     incidents: [["begun_late", 3]],
   });
 });
 
-test("reading stops at messages that expired unread, until an operator accepts the gap", async () => {
+test("reading stops at messages that expired unread", async () => {
   const asked = stream({ from: 6, ids: letters("fg") });
   const incidents = [["expired_unread", 2]];
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
@@ -114,7 +114,7 @@ test("reading stops at messages that expired unread, until an operator accepts t
   });
 });
 
-test("the restore of an older copy omits no message, and repeats no known message", async () => {
+test("the restore of an older copy omits and repeats no message", async () => {
   const id = fc.integer({ min: 0, max: 999_999 }).map(String);
   const history = fc.record({
     shared: fc.uniqueArray(id, { maxLength: 60 }),
@@ -160,7 +160,7 @@ interface Histories {
   readonly laterMs: number;
 }
 
-describe("a stream without the newest messages that were read", () => {
+describe("a stream that lost the newest messages that were read", () => {
   // The trail has the last two of the messages a to f. The copy had a and b.
   const position = readTo(letters("abcdef"), 2);
   const isCopy =
@@ -174,7 +174,7 @@ describe("a stream without the newest messages that were read", () => {
     ["friday", 0, 4],
     ["monday", 9_000, 2],
   ])(
-    "stops until an operator accepts it, whatever its clock says: %s, %d ms",
+    "stops if it was created on %s with messages %d ms later",
     async (created, laterMs, countedTo) => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
@@ -191,7 +191,7 @@ describe("a stream without the newest messages that were read", () => {
     },
   );
 
-  test("stops if only some of its messages differ from the read messages, and is read as recreated if all messages differ", async () => {
+  test("stops if only some of its messages differ from the read messages", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
@@ -210,7 +210,7 @@ describe("a stream without the newest messages that were read", () => {
   });
 });
 
-describe("a stream whose creation time is before the last message that was read", () => {
+describe("a stream that was created before the last message that was read", () => {
   // The read messages were stored in the first minutes of 1970.
   const position = {
     ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),
@@ -224,7 +224,7 @@ describe("a stream whose creation time is before the last message that was read"
     ["only older messages", { ids: letters("xyz") }],
     ["only newer messages", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
     ["no messages", { ids: [] }],
-  ])("stops with %s, until an operator accepts it", async (_, held) => {
+  ])("stops with %s until an operator accepts it", async (_, held) => {
     const asked = stream({ ...held, created: made("00:01:00") });
     const stopped = await resumed(position, asked);
     expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
@@ -257,7 +257,7 @@ const empty: AskedStream = {
   messageFrom: async () => undefined,
 };
 
-test("the end of reported messages is remembered until the reading position has passed it", () => {
+test("reported messages are remembered until the position has passed them", () => {
   const before = [entry(1), entry(2)];
   let trail = [...trailReportedTo(before, 8)];
   expect(reportedTo({ sequence: 2, trail: before })).toBe(0);

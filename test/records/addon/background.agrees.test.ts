@@ -89,7 +89,7 @@ describe("a background scan agrees with a direct scan", () => {
     expect(copies[0].equals(copies[1])).toBe(true);
   });
 
-  test("on a body in shared memory, which cannot be detached", async () => {
+  test("on a body in shared memory", async () => {
     const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
     const scanner = createNativeScanner();
     const outcomes: unknown[] = [];

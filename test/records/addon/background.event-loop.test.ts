@@ -16,7 +16,7 @@ describe("during a background scan", () => {
     const freeThreadPool = occupyThreadPool();
     const scan = createNativeScanner(10).scanInBackground(body);
     await setImmediate();
-    // The body is not scanned yet: a scan removes line breaks.
+    // A scan removes line breaks, so the body is not scanned yet.
     expect(body.includes("\n")).toBe(true);
     await freeThreadPool();
     expect(await scan).toBe(ScanStatus.Ok);

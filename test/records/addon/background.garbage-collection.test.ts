@@ -34,7 +34,7 @@ function alive(started: readonly Started[]): number {
 }
 
 describe("garbage collection during a background scan", () => {
-  test("retains the data of the scan until the scan ends, and then frees the data", async () => {
+  test("retains the data of the scan until the scan ends", async () => {
     const freeThreadPool = occupyThreadPool();
     const started = [startScan(), startScan(), startScan()];
     for (let turn = 0; turn < 3; turn += 1) {
@@ -53,7 +53,7 @@ describe("garbage collection during a background scan", () => {
     expect(alive(started)).toBe(0);
   });
 
-  test("does not affect the result, even if memory is reused", async () => {
+  test("does not affect the result even if memory is reused", async () => {
     const started: Promise<ScanStatus>[] = [];
     for (let round = 0; round < 20; round += 1) {
       started.push(startScan().scan);

@@ -71,14 +71,14 @@ describe("normalising JSON", () => {
   });
 
   describe("the normalised text", () => {
-    test("is the same from the addon and the reference, and has the same meaning, for event-like JSON", () => {
+    test("is the same from the addon and the reference for event-like JSON", () => {
       fc.assert(
         fc.property(eventLikeJson, (text) => expectPlain(Buffer.from(text))),
         { numRuns: 1_000 },
       );
     }, 60_000);
 
-    test("is the same from the addon and the reference for the fuzz corpus and its mutations, and is absent for invalid JSON", () => {
+    test("is the same from the addon and the reference for the fuzz corpus", () => {
       const corpus = readCorpus();
       const mutated = mutations(corpus, 2);
       const bodies = [...corpus, ...Array.from({ length: 1_500 }, () => mutated.next().value)];
@@ -97,7 +97,7 @@ describe("normalising JSON", () => {
       }
     }, 60_000);
 
-    test("equals the output of JSON.stringify, whatever the white space was", () => {
+    test("equals the output of JSON.stringify", () => {
       const keysThatStay = fc.string({ unit: "grapheme" }).filter((key) => !/^\d+$/.test(key));
       const values = fc.letrec((tie) => ({
         value: fc.oneof(
@@ -143,7 +143,7 @@ describe("normalising JSON", () => {
       expect(plainForm(text)).toBe(plain);
     });
 
-    test("has the last value of duplicate names, at every level", () => {
+    test("has the last value of duplicate names at every level", () => {
       expect(plainForm('{"a":1,"\\u0061":2}')).toBe('{"a":2}');
       expect(plainForm('{"":1,"":2,"b":3,"":4}')).toBe('{"b":3,"":4}');
       expect(plainForm('[{"a":{"b":1,"b":2},"a":{"c":[{"d":1,"d":2}],"c":{"e":1,"e":2}}}]')).toBe(
@@ -166,7 +166,7 @@ describe("normalising JSON", () => {
       );
     });
 
-    test(`is at most ${depthMax} levels deep, with or without duplicate names`, () => {
+    test(`is at most ${depthMax} levels deep`, () => {
       const nested = (depth: number) => `${'{"a":1,"a":'.repeat(depth)}[]${"}".repeat(depth)}`;
       expect(plainForm(nested(depthMax - 1))).toBe(nested(depthMax - 1).replaceAll('"a":1,', ""));
       expect(plainForm(nested(depthMax))).toBeUndefined();
@@ -183,7 +183,7 @@ describe("normalising JSON", () => {
     });
   });
 
-  test("throws on arguments that would make the addon write out of bounds", () => {
+  test("throws on arguments that exceed the addon's memory", () => {
     const body = Buffer.from("[1,2,3]");
     const target = Buffer.alloc(7);
     const { normalise } = native;

@@ -66,7 +66,7 @@ const bytes = fc.constantFrom(
 const highSurrogateFirst = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 
 describe("repairing UTF-8", () => {
-  test("replaces the same bytes as TextDecoder, in the addon and the reference, with steps of any size", () => {
+  test("replaces the same bytes as TextDecoder", () => {
     fc.assert(
       fc.property(
         fc.array(bytes, { maxLength: 24 }),
@@ -89,7 +89,7 @@ describe("repairing UTF-8", () => {
     );
   }, 60_000);
 
-  test("joins a surrogate pair that is encoded as two sequences, but no other surrogates", () => {
+  test("joins a surrogate pair that is encoded as two sequences", () => {
     const [high, low] = ["\xed\xa0\xbd", "\xed\xb8\x80"];
     const [emoji, bad] = ["\xf0\x9f\x98\x80", "\xef\xbf\xbd"];
     for (const [from, to] of [
@@ -182,7 +182,7 @@ describe("the recorded replacements of a repair", () => {
     }
   });
 
-  test("are at most a million per kind, and later bytes are replaced without a record", () => {
+  test("are at most a million per kind", () => {
     const object = '{"a":NaN},';
     const body = Buffer.from(`[${object.repeat(repairPlacesMax)}{"a":NaN}]`);
     const noted = repairedBy(native, body, 100_000)!;
@@ -191,14 +191,14 @@ describe("the recorded replacements of a repair", () => {
   });
 });
 
-test("replacements end when the text has grown by 2 MiB, after which malformed bytes become ?", () => {
+test("replacements end when the text has grown by 2 MiB", () => {
   const count = growthBytesMax / 2;
   const body = Buffer.from(`{"${"\xff".repeat(count)}\xff\xff":NaN}`, "latin1");
   const { text } = repairedBy(native, body, 100_000)!;
   expect(text).toBe(`{"${"\xef\xbf\xbd".repeat(count)}??":null}`);
 });
 
-test("replacements are never written beyond the buffers for the text and for their offsets", () => {
+test("replacements are never written beyond their buffers", () => {
   const body = Buffer.from("[\xff,NaN]", "latin1");
   const repair = (text: number, places: readonly [number, number], progress: number[]) => () =>
     native.repair(body, body.length, {

@@ -41,7 +41,7 @@ async function replicas(): Promise<number[]> {
   }
 }
 
-test("a gateway that starts before its cluster has a leader waits for the leader, and then stores events", async () => {
+test("a gateway waits until its cluster has a leader", async () => {
   const gateway = await gatewayWith(1);
   const project = await gateway.project();
   const answer = await gateway.post("/capture/", {
@@ -52,8 +52,7 @@ test("a gateway that starts before its cluster has a leader waits for the leader
   expect(answer.status).toBe(200);
 });
 
-test("a gateway raises the replicas of existing streams, the registry and the usage record", async () => {
-  // A gateway that closes writes, and so creates, the usage record.
+test("a gateway raises the replicas of existing streams and buckets", async () => {
   await gateways[0]!.close();
   expect(await replicas()).toEqual([1, 1, 1, 1]);
   const gateway = await gatewayWith(3);

@@ -18,7 +18,7 @@ const shape: LoadShape = {
 
 const turnedAway = 20;
 
-test("the driver of the fault scenarios reports one 401 for a valid key among many answers", async () => {
+test("the fault scenarios' driver reports one 401 among many answers", async () => {
   let requests = 0;
   const server = createServer((request, response) => {
     let body = "";
@@ -42,7 +42,7 @@ test("the driver of the fault scenarios reports one 401 for a valid key among ma
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
   const driver = startDriver({
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    urls: [`http://127.0.0.1:${(server.address() as AddressInfo).port}`],
     events: createEvents(10_000),
     load: "singles",
     shape,

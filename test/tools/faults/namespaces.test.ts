@@ -16,7 +16,6 @@ function namespacesOf(pid: number | undefined): string[] {
     : [];
 }
 
-/** The links of this host to the namespaces, found by the block of addresses in the names. */
 function linksOf(namespaces: readonly string[]): string[] {
   const blocks = new Set(namespaces.map((name) => name.split("-")[2]));
   return Object.keys(networkInterfaces()).filter((link) =>

@@ -1,6 +1,3 @@
-// A run that creates a network with a process in it, prints the network, and does not end by
-// itself.
-
 import { spawn } from "node:child_process";
 import { createNetworkOfNamespaces } from "../../faults/network-of-namespaces.ts";
 

@@ -49,11 +49,9 @@ interface Ends {
   readonly network: NetworkOfNodes;
   readonly nodes: readonly [Talker, Talker, Talker];
   readonly gateway: Talker;
-  /** Node 1 dials node 0. */
   dial(): void;
 }
 
-/** Node 1 and node 2 are connected to node 0, and so is the gateway. */
 async function start(kind: (typeof kinds)[number]): Promise<Ends> {
   const routePorts = [await freePort(), await freePort(), await freePort()];
   const network = await createClusterNetwork(kind, routePorts);
@@ -80,7 +78,7 @@ async function start(kind: (typeof kinds)[number]): Promise<Ends> {
 
 describe("the network of the fault scenarios", () => {
   test.each(kinds)(
-    "%s: a cut without a reset stops only the traffic between the two given nodes",
+    "%s: a cut without a reset stops only the given nodes' traffic",
     async (kind) => {
       const { network, nodes, gateway } = await start(kind);
       network.cut(1, 0, "silent");
@@ -117,7 +115,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: a reset closes the connections between the two given nodes, and prevents new connections",
+    "%s: a reset closes the connections between the given nodes",
     async (kind) => {
       const { network, nodes, gateway, dial } = await start(kind);
       network.cut(0, 1, "reset");
@@ -134,7 +132,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: connections that a middlebox has forgotten after a cut are closed, and their data is lost",
+    "%s: connections that a middlebox has forgotten are closed",
     async (kind) => {
       const { network, nodes, dial } = await start(kind);
       network.cut(0, 1, "silent");
@@ -161,7 +159,6 @@ describe("the network of the fault scenarios", () => {
       gateway.tell("say passed");
       await received(nodes[0], "heard passed");
       expect(nodes[0].said()).not.toContain("heard held");
-      // A second kind of cut begins before the first cut is healed.
       network.isolate([0], "reset");
       for (const talker of [nodes[1], nodes[2], gateway]) await received(talker, "ended");
       network.heal();
@@ -170,7 +167,7 @@ describe("the network of the fault scenarios", () => {
   );
 
   test.each(kinds)(
-    "%s: a slow link passes no more than its limit until the limit is lifted",
+    "%s: a slow link passes no more than its limit",
     async (kind) => {
       const { network, nodes } = await start(kind);
       const bytes = 400_000;

@@ -3,39 +3,30 @@
 
 import { frameMsMax } from "../../../src/gateway/publish/in-flight.ts";
 
-/** How often something was: never, at least once, or more than 100 times. */
+/** Never, at least once, or more than 100 times. */
 export type Count = "none" | "some" | "over 100";
 
 export interface ShortRun {
-  /** The name of the scenario in test/faults. */
   readonly scenario: string;
   readonly shows: string;
-  /** Default: single events, batches and large requests together. */
   readonly load?: "projects";
-  /** Default: the newest nats-server on this host. */
   readonly server?: "oldest";
   /**
-   * The method by which nodes are cut off. Proxies work everywhere. Namespaces, if available, cut
-   * like a real network. Default: proxies.
+   * Proxies work everywhere. Namespaces, if available, cut like a real network. Default: proxies.
    */
   readonly network?: "proxies" | "namespaces where they can be made";
-  /** Default: the timeout of other tests. */
   readonly timeoutMs?: number;
-  /** For each prefix of an answer, the number of requests that must get such an answer. */
   readonly answers?: Readonly<Record<string, Count>>;
-  /** For each state of an event, the number of events that must have this state. */
   readonly events?: Readonly<
     Partial<Record<"lost" | "duplicated" | "unknown" | "storedThoughUnknown", Count>>
   >;
-  /** The number of notes that the scenario must report. */
   readonly notes?: number;
 }
 
 export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-killed-again-and-again",
-    shows:
-      "events in flight when the oldest nats-server is killed repeatedly are stored once or not acknowledged",
+    shows: "every acknowledged event is stored once if nats-server is killed repeatedly",
     server: "oldest",
     timeoutMs: 180_000,
     answers: { "503 unavailable": "some" },
@@ -43,13 +34,12 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-killed-again-and-again",
     load: "projects",
-    shows: "frames of many projects in atomic batches are stored once or not acknowledged",
+    shows: "every acknowledged frame of an atomic batch is stored once",
     answers: { "503 unavailable": "some" },
   },
   {
     scenario: "shared-frames-nats-killed",
-    shows:
-      "no acknowledged event in frames of several projects, partitions and workers is lost when nats-server is killed twice",
+    shows: "shared frames lose no acknowledged event if nats-server is killed twice",
     answers: { "200": "over 100" },
   },
   {
@@ -60,67 +50,60 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "nats-frozen-long",
-    shows:
-      "requests that exceed their deadline get 503 timeout, and no stored event is reported as not stored",
+    shows: "requests that exceed their deadline get 503 timeout",
     answers: { "503 timeout": "some" },
   },
   {
     scenario: "stream-full",
-    shows:
-      "events for full streams get 503 store_full, and are accepted again after the streams are emptied",
+    shows: "events for full streams get 503 store_full until there is room",
     answers: { "503 store_full": "some" },
   },
   {
     scenario: "project-floods-in-bursts",
-    shows:
-      "a flood of highly compressed bursts ends at its project's share, and other projects are not affected",
+    shows: "a flood of compressed bursts ends at its project's share",
     timeoutMs: 120_000,
     answers: { "503": "none" },
   },
   {
     scenario: "project-has-much-beside-flood",
-    shows: "a project that has most of a stream continues during a flood of another project",
+    shows: "a project with most of a stream continues during another project's flood",
     timeoutMs: 120_000,
     answers: { "503": "none" },
   },
   {
     scenario: "server-limit",
-    shows:
-      "events are rejected while the server has no space for any stream, and accepted afterwards",
+    shows: "events are rejected while the server has no space for any stream",
     answers: { "503 store_full": "some" },
   },
   {
     scenario: "store-not-restored",
-    shows:
-      "no event is accepted while the streams are missing, and every acknowledged event is stored afterwards",
+    shows: "no event is accepted while the streams are missing",
     answers: { "503": "some" },
   },
   {
     scenario: "disk-full",
-    shows:
-      "a disk that becomes full during writes causes rejections, and loses no acknowledged event",
+    shows: "a disk that becomes full during writes loses no acknowledged event",
     answers: { "503": "some" },
     notes: 1,
   },
   {
     scenario: "gateway-killed",
-    shows: "a gateway that is killed twice under load has stored every event that it acknowledged",
+    shows: "a gateway that is killed under load has stored every acknowledged event",
     answers: { error: "some" },
   },
   {
     scenario: "gateway-terminated",
-    shows: "a gateway that is stopped answers the requests in flight, and loses no event",
+    shows: "a gateway that is stopped answers the requests in flight",
     answers: { "error ECONNREFUSED": "some" },
   },
   {
     scenario: "worker-killed",
-    shows:
-      "a worker that is killed has stored every event that it acknowledged, and another worker replaces it",
+    shows: "a worker that is killed has stored every acknowledged event",
     answers: { error: "some" },
   },
   {
     scenario: "embedded-nats-killed",
-    shows: "the gateway restarts a killed embedded nats-server and stores the requests that waited",
+    shows: "the gateway restarts a killed embedded nats-server and stores waiting requests",
     answers: { "200": "over 100" },
   },
   {
@@ -136,7 +119,7 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "acks-lost",
-    shows: "frames without an acknowledgement are sent again, and none of them is stored twice",
+    shows: "no frame that is sent again is stored twice",
     events: { duplicated: "none" },
   },
   {
@@ -158,8 +141,7 @@ const oldClusterMsMax = 180_000 + frameMsMax;
 export const clusterRuns: readonly ShortRun[] = [
   {
     scenario: "cluster-leader-killed",
-    shows:
-      "every event acknowledged before, during or after the loss of a stream's leader is stored once",
+    shows: "every acknowledged event is stored once despite the loss of a leader",
     timeoutMs: 60_000,
     answers: { "200": "over 100" },
   },
@@ -180,34 +162,30 @@ export const clusterRuns: readonly ShortRun[] = [
   // report the loss.
   {
     scenario: "cluster-disk-lost-while-lagging",
-    shows:
-      "the oldest nats-server loses events that only one node had, and the gateway reports the loss",
+    shows: "the gateway reports lost events that only one node had",
     server: "oldest",
     timeoutMs: oldClusterMsMax,
   },
   {
     scenario: "cluster-quorum-lost-far-away",
-    shows:
-      "the deadline of one request removes no event of another request from their shared frame",
+    shows: "the deadline of one request removes no other request's events",
     timeoutMs: 180_000,
     answers: { "200": "over 100", "503": "some" },
     events: { lost: "none" },
   },
   {
     scenario: "cluster-random-walk",
-    shows:
-      "several failures at a time lose no event, reject no valid key, and leave all replicas equal",
+    shows: "several failures at a time lose no event",
     timeoutMs: 180_000,
   },
   {
     scenario: "cluster-leader-cut-off",
-    shows:
-      "while the leader is cut off from the other nodes, events are acknowledged through these nodes",
+    shows: "events are acknowledged through other nodes while the leader is cut off",
     network: "proxies",
     timeoutMs: 180_000,
   },
-  // Runs on the oldest nats-server, which reports a frame as already stored although it has
-  // replicated the frame to no node.
+  // The oldest nats-server reports a frame as already stored although it has replicated the frame
+  // to no node.
   {
     scenario: "cluster-leader-cut-with-gateway",
     shows: "an answer of a leader without a quorum acknowledges no event",
@@ -217,16 +195,13 @@ export const clusterRuns: readonly ShortRun[] = [
   },
   {
     scenario: "cluster-leaderless-spell",
-    shows: "while no stream has a leader, known keys get 503 and unknown keys get no 200",
+    shows: "known keys get 503 while no stream has a leader",
     timeoutMs: 180_000,
     answers: { "503": "some" },
   },
 ];
 
-/**
- * Scenarios that only `npm run faults` runs: they take too long, or another scenario,
- * test/e2e/durability or test/platform/embedded covers them.
- */
+/** These scenarios take too long, or another test covers them. */
 export const onlyInFullForm: readonly string[] = [
   "cluster-block-damaged",
   "cluster-follower-killed",

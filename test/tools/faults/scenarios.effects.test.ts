@@ -5,7 +5,6 @@ import { databasesOf } from "../../faults/effects/scenario.ts";
 import { effectsScenarios } from "../../faults/effects/scenarios.ts";
 import { findNatsServer, oldestNatsServer } from "../../kit/nats-server.ts";
 
-// Alternates between the supported nats-server versions.
 const servers = {
   SQLite: findNatsServer,
   PostgreSQL: oldestNatsServer,

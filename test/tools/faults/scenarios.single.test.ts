@@ -5,7 +5,7 @@ import { testShortRuns } from "./short-run.ts";
 
 testShortRuns(singleRuns);
 
-test("every scenario of test/faults runs here or is listed as a full-form scenario", () => {
+test("every fault scenario runs here or is listed as a full-form scenario", () => {
   const runHere = [...singleRuns, ...clusterRuns].map(({ scenario }) => scenario);
   expect([...new Set(runHere), ...onlyInFullForm].sort()).toEqual(
     scenarios.map(({ name }) => name).sort(),

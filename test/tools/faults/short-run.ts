@@ -1,5 +1,4 @@
-// The short form of fault scenarios. The time to recover is generous, because other tests share the
-// machine.
+// The time to recover is generous, because other tests share the machine.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";

@@ -18,7 +18,7 @@ async function refusesOnce() {
 }
 
 describe("a 429 or 503 in the load test", () => {
-  test("counts as rejected, and its request is not sent again without --retry", async () => {
+  test("is not retried without --retry", async () => {
     const { url, cameAtMs } = await refusesOnce();
     const { code, result } = await load("--url", url, "--rate", "40", ...short);
     expect(result.answers).toEqual({ "503 overloaded": 20, "429 rate_limited": 20 });
@@ -27,7 +27,7 @@ describe("a 429 or 503 in the load test", () => {
     expect(code).toBe(1);
   });
 
-  test("counts as rejected, and its request is sent again after the Retry-After with --retry", async () => {
+  test("is retried after its Retry-After with --retry", async () => {
     const { url, cameAtMs, bodies } = await refusesOnce();
     const { code, result } = await load(
       "--url",

@@ -110,7 +110,7 @@ describe("the load test", () => {
     expect(code).toBe(1);
   });
 
-  test("reports no error for an event that is stored twice after a timeout and a retry", async () => {
+  test("reports no error for an event stored twice after a retry", async () => {
     const timedOut = new Set<string>();
     const url = await standIn(async (body, response) => {
       const text = body.toString();

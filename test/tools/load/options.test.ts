@@ -23,7 +23,6 @@ describe("the load test", () => {
     ["an unknown flag", ["--speed", "9"], "unknown option"],
     ["an argument", ["fast"], "argument"],
   ])("rejects before it sends anything: %s", (_, args, said) => {
-    // commander also prints its errors.
     const printed = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     onTestFinished(() => printed.mockRestore());
     expect(() => readOptions(args)).toThrow(said);

@@ -1,5 +1,5 @@
-// Amplitude's export (https://amplitude.com/docs/apis/analytics/export), converted as in PostHog's
-// own import (posthog, rust/batch-import-worker/src/parse/content/amplitude.rs).
+// Amplitude's export (https://amplitude.com/docs/apis/analytics/export). It is converted as in
+// PostHog's own import (posthog, rust/batch-import-worker/src/parse/content/amplitude.rs).
 
 import type { JsonObject } from "../json-text.ts";
 import { readTime, timeOf } from "../times.ts";
@@ -47,8 +47,8 @@ export const amplitude: Format = {
 };
 
 /**
- * Returns the parts by which Amplitude deduplicates: `$insert_id` and the device. Without an
- * `$insert_id`, uses the event number of the device's SDK.
+ * Returns the ids that identify the event. Amplitude deduplicates by `$insert_id` and device. If
+ * there is no `$insert_id`, the event number of the SDK on the device is used.
  */
 function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   const device = line["device_id"];
@@ -65,7 +65,6 @@ function numberIfText(value: unknown): unknown {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
-/** Converts a time to the format of the export, such as `2024-07-06 12:00:00.123000`. */
 function exportedTime(time: unknown): unknown {
   if (typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}$/.test(time)) return time;
   const { ms } = readTime(time);
@@ -84,7 +83,7 @@ const timeNames = [
   ...["server_upload_time", "processed_time"],
 ];
 
-/** Returns the time. A time such as "2024-07-06 12:00:00.123000" is in UTC. */
+/** Returns the time. If it has no time zone, such as "2024-07-06 12:00:00.123000", it is in UTC. */
 function timestampOf(line: JsonObject): unknown {
   const time = timeOf(timeNames.map((name) => line[name]));
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
@@ -131,7 +130,7 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
   });
 }
 
-/** Returns one group per type. Amplitude allows several, but a Penstock event has only one. */
+/** Amplitude allows several groups per type, but a Penstock event can have only one. */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
     const list = decoded(of);
@@ -146,14 +145,12 @@ function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   return present(Object.fromEntries(Object.entries(groups).map(ofType)));
 }
 
-/** Amplitude's text for a property without a value. */
 const noValue = "EMPTY";
 const firstTouch: ReadonlySet<string> = new Set([
   ...["initial_referrer", "initial_referring_domain", "initial_utm_source"],
   ...["initial_utm_medium", "initial_utm_campaign", "initial_utm_content"],
 ]);
 
-/** Returns `$set`: all user properties that are neither empty nor about the first visit. */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
   for (const name in known) {
     if (isKept(name, known[name])) continue;
@@ -167,7 +164,7 @@ function isKept(name: string, value: unknown): boolean {
   return value !== noValue && !firstTouch.has(name);
 }
 
-/** Returns `$set_once`. The names are literals, as building them would take 1.3 µs per line. */
+/** The names are literals, because building them would take 1.3 µs per line. */
 function setOnceOf(known: JsonObject): JsonObject {
   const initial = (name: string): unknown => (known[name] === noValue ? undefined : known[name]);
   return present({

@@ -5,10 +5,7 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/**
- * The formats in the order of detection. The first format that recognises a line is chosen, so
- * stricter formats come first.
- */
+/** The formats from strict to lenient. The first format that recognizes a line is used. */
 const formats: readonly Format[] = [
   penstock,
   amplitude,
@@ -24,7 +21,6 @@ export function formatNamed(name: string | undefined): Format | undefined {
   return formats.find((format) => format.name === name);
 }
 
-/** Matches the beginning of an array or object over several lines, which cannot be imported. */
 const opensMore = /^\s*(?:\[\s*(?:\{|$)|\{\s*$)/;
 
 export const linesLookedAt = 20;

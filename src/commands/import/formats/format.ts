@@ -1,14 +1,11 @@
-// The interface of an import format, and parsers of values for several formats.
-
 import { isBlankId } from "../event-uuid.ts";
 import { isObject, type JsonObject, parseJson } from "../json-text.ts";
 import type { TimeZone } from "../times.ts";
 
-/** An event in the form that the gateway accepts, without its uuid. */
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** The time in ISO 8601. A time that cannot be read is copied from the line. */
+  /** The time in ISO 8601. If the time in the line cannot be read, this is the original value. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;
@@ -18,13 +15,10 @@ interface SentEvent {
 export type Converted =
   | {
       readonly event: SentEvent;
-      /** The id of the event in its source. Used if it is a UUID. */
       readonly uuid?: unknown;
-      /** Values that identify the event in its source, even in another file. */
       readonly source?: readonly unknown[] | undefined;
-      /** Links between ids in the line. They are sent as separate events after the event. */
+      /** The links between ids in the line. They are sent as separate events after the event. */
       readonly links?: readonly Link[];
-      /** A second event in the line, sent after the event. */
       readonly also?: SentEvent | undefined;
     }
   | { readonly skipped: string; readonly detail: string };
@@ -34,20 +28,18 @@ export interface Link {
   readonly source: readonly unknown[];
 }
 
-/** Parts of a line that are not stored with its event. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
 /**
- * Maximum number of remembered items per kind, for example links already sent. Beyond it, the
- * oldest item is forgotten, so a link may be sent again.
+ * Maximum number of remembered items of a kind. If it is exceeded, the oldest item is forgotten,
+ * and a link may be sent again.
  */
 const itemsMax = 100_000;
 
-/** Remembers items of earlier lines of the file, by kind. */
 export class ShownFacts {
   readonly #kinds = new Map<string, Set<string>>();
 
-  /** Adds an item. Returns true if the item is new. */
+  /** Remembers an item. Returns true if it is new. */
   add(kind: string, item: string): boolean {
     const items = this.#kinds.get(kind) ?? new Set();
     this.#kinds.set(kind, items);
@@ -67,7 +59,6 @@ export class ShownFacts {
 
 export interface FormatOptions {
   readonly groupType: string;
-  /** The time zone of Mixpanel's times; undefined for UTC. */
   readonly timeZone?: TimeZone | undefined;
 }
 
@@ -78,19 +69,16 @@ export interface Conversion extends FormatOptions {
 
 export interface Format {
   readonly name: string;
-  /** The field with the name of the event. Default: `event`. */
   readonly nameField?: string;
-  /** Whether a line may have local times without a zone. */
   readonly hasLocalTimes?: boolean;
-  /** The name in messages, such as "PostHog's batch export". */
+  /** The name of the format in messages, such as "PostHog's batch export". */
   readonly title: string;
   recognises(line: JsonObject): boolean;
   /**
-   * Returns whether the line must be converted because its bytes are not an event. Absent if all
-   * lines must be converted.
+   * Returns true if the line must be converted, because its bytes are not an event. If this
+   * function is missing, all lines must be converted.
    */
   needsConversion?(line: Buffer): boolean;
-  /** Returns whether a line without a `uuid` may have its id under another name. */
   mayHaveOtherId?(line: Buffer): boolean;
   convert(line: JsonObject, conversion: Conversion): Converted;
 }
@@ -99,7 +87,7 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Maximum number of times that JSON may be nested as text in text. */
+/** Maximum number of times that JSON may be encoded as a string in JSON. */
 const encodedMax = 3;
 
 export function decoded(value: unknown): unknown {
@@ -116,7 +104,10 @@ export function decoded(value: unknown): unknown {
   return found;
 }
 
-/** Returns the object of a field, even if it is JSON in text. PHP encodes an empty object as []. */
+/**
+ * Returns an object, which may be JSON in a string. An empty array counts as an empty object,
+ * because PHP encodes an empty object as [].
+ */
 export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
   if (isObject(value)) return value;
   if (value === undefined || value === null) return {};
@@ -131,25 +122,25 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Returns an id. Some sources write ids as numbers. */
+/** Returns an id. Numbers are accepted, because some sources write ids as numbers. */
 export function idOf(value: unknown): unknown {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   return value ?? undefined;
 }
 
-/** Returns an id as text, because some exports write the same id as a number. */
+/** Returns an id as text. Some exports write the same id as a number. */
 export function idTextOf(value: unknown): string | undefined {
   const id = idOf(value);
   if (typeof id === "string" || id === undefined) return id;
   return JSON.stringify(id);
 }
 
-/** Returns the id of an event. Ignores the nil and the max UUID. */
+/** Returns the id of an event. The nil UUID and the max UUID are not ids. */
 export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
-/** Returns an object without undefined and null members. Must be fast, because it runs per line. */
+/** Omits undefined and null members. It must be fast, because it runs for each line. */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name in members) {

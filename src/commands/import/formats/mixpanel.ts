@@ -1,4 +1,4 @@
-// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export). Properties are
+// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export). The properties are
 // renamed as in PostHog's own import (posthog,
 // rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
@@ -68,32 +68,29 @@ function propertiesOf(sent: JsonObject): JsonObject {
   return { ...others, ...present(places) };
 }
 
-/** Matches a number that is more likely a year or a day than a time from 1970 to 1973. */
+/** Matches numbers such as 2024 or 20240706, which are probably a year or a day. */
 const yearOrDay = /^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$/;
 
-/** Returns the time of an event. A number too small to show its unit is in seconds. */
+/** Returns the time. If the unit of a number is uncertain, it is in seconds. */
 function timeIn(sent: JsonObject): unknown {
   const time = sent["time"];
   const number = numberOf(time) ?? 0;
   if (number < 1 || number >= 1e8 || yearOrDay.test(String(number))) return time;
-  // The number has no zone, so the result has no zone.
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
-/** Returns a time in whole seconds. Returns an invalid time unchanged. */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
   return Number.isNaN(ms) ? time : Math.floor(ms / 1_000);
 }
 
 const devicePrefix = "$device:";
-/** Matches ids of devices: a UUID, or the longer ids of Mixpanel's older browser SDK. */
+/** Matches ids of devices: a UUID, or a longer id of Mixpanel's older browser SDK. */
 const deviceForm = /^(?=.{32})[0-9a-f]+(?:-[0-9a-f]+){4}$/i;
 
 function noteIds(sent: JsonObject, { shown }: Conversion): void {
   for (const name of ["$device_id", "$anon_id", "$anon_distinct_id"]) {
     const device = idTextOf(sent[name]);
-    // Most devices are identified by the form of their ids.
     if (device !== undefined && !deviceForm.test(device)) shown.add("device", device);
   }
   for (const name of ["$user_id", "$identified_id"]) {
@@ -104,7 +101,6 @@ function noteIds(sent: JsonObject, { shown }: Conversion): void {
 
 type UserTest = (id: unknown) => boolean;
 
-/** Returns a function that distinguishes ids of users and devices, by earlier lines or by form. */
 function userTest({ shown }: Conversion): UserTest {
   return (id) => {
     const text = String(idTextOf(id));
@@ -114,9 +110,8 @@ function userTest({ shown }: Conversion): UserTest {
 }
 
 /**
- * Returns the id with which the event was sent, even if Mixpanel has replaced it. An event that was
- * sent before a login keeps the id of its device. So exports taken before and after the login give
- * the same event. PostHog's import uses the user's id instead.
+ * Returns the id with which the event was sent, even if Mixpanel has replaced it. So an export from
+ * before a login and an export from after the login contain the same event.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
@@ -126,18 +121,16 @@ function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   return isSame(before, visitorOf(sent)) || !isUser(distinctId) ? before : distinctId;
 }
 
-/** Returns the distinct id of a device before its user is known, in Simplified ID Merge. */
 function visitorOf(sent: JsonObject): string | undefined {
   const text = idTextOf(sent["$device_id"]);
   if (text === undefined) return undefined;
-  // In Original ID Merge, the distinct id may be the device's id unchanged.
   const isPlain = idTextOf(sent["$distinct_id_before_identity"]) === text;
   return isPlain || text.startsWith(devicePrefix) ? text : `${devicePrefix}${text}`;
 }
 
 /**
- * Returns the sender, which is the same in all exports. `distinct_id` changes when the user is
- * known.
+ * Returns the sender, which is the same in all exports. `distinct_id` is not used, because it
+ * changes when the user is identified.
  */
 function senderOf(sent: JsonObject): string | undefined {
   const id =
@@ -148,8 +141,8 @@ function senderOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * Returns the user and the visitor of a `$identify`. The names of the ids are the names of Original
- * ID Merge (https://docs.mixpanel.com/reference/create-identity) or of the SDKs.
+ * Converts an event that identifies a user. The names of the ids are from Original ID Merge
+ * (https://docs.mixpanel.com/reference/create-identity) or from the SDKs.
  */
 function identified(
   sent: JsonObject,
@@ -171,8 +164,8 @@ interface Pair {
 }
 
 /**
- * Returns the pairs of ids of one person. Simplified ID Merge links a device to a user if an event
- * has both
+ * Returns the pairs of linked ids. In Simplified ID Merge, an event with a device and a user links
+ * both
  * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified).
  */
 function pairsOf(sent: JsonObject, isUser: UserTest): Pair[] {
@@ -197,7 +190,7 @@ function isNewLink(pair: Pair, { shown }: Conversion): boolean {
 
 function linkOf(pair: Pair, timestamp: unknown): Link {
   const properties = { $anon_distinct_id: pair.visitor };
-  // Without `$set`, a `$identify` would be stored with a warning.
+  // A `$identify` without `$set` would be stored with a warning.
   return {
     event: { event: "$identify", distinct_id: pair.user, timestamp, properties, $set: {} },
     source: linkSource(pair),
@@ -211,8 +204,8 @@ interface Merge {
 }
 
 /**
- * Converts a `$merge` of two persons (https://docs.mixpanel.com/reference/identity-merge). If one
- * id is a device's and the other a user's, the user's id becomes the main id.
+ * Converts a `$merge` of two persons (https://docs.mixpanel.com/reference/identity-merge). If only
+ * one of the ids belongs to a user, this id becomes the main id.
  */
 function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Converted {
   const named = decoded(sent["$distinct_ids"]);
@@ -238,7 +231,6 @@ function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Con
   return {
     event: eventOf(first, propertiesOf(sent)),
     source: source ?? sourceOf(secondOf(timeIn(sent)), firstText, mainText),
-    // The links omit the properties, which contain all ids.
     links: more.map((id) => ({
       event: eventOf(id, {}),
       source: sourceOf(idTextOf(id), mainText),

@@ -1,5 +1,5 @@
-// Formats whose lines are already events: the gateway's own record, and the events of PostHog's
-// capture, API and exports.
+// The formats in which each line is already an event: the gateway's own record, and the events of
+// PostHog's capture, API and exports.
 
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { isObject } from "../json-text.ts";
@@ -15,7 +15,7 @@ import {
   present,
 } from "./format.ts";
 
-/** Penstock's own record. The import sets `ip`, `received_at` and `sent_at` itself. */
+/** Penstock's own record. The members `ip`, `received_at` and `sent_at` are set by the import. */
 export const penstock: Format = {
   name: "penstock",
   title: "Penstock's record",
@@ -28,9 +28,8 @@ export const penstock: Format = {
 };
 
 /**
- * A row of the events model (https://posthog.com/docs/cdp/batch-exports/s3#events-model). Parquet
- * converted to JSON has `properties` as text. `person_id` and `person_properties` are derived from
- * all events.
+ * A row of the events model (https://posthog.com/docs/cdp/batch-exports/s3#events-model). If it was
+ * converted from Parquet, `properties` is text.
  */
 export const posthogBatchExport: Format = {
   name: "posthog-batch-export",
@@ -48,8 +47,8 @@ export const posthogBatchExport: Format = {
 };
 
 /**
- * An event in the form of PostHog's capture (https://posthog.com/docs/api/capture) or events API
- * (https://posthog.com/docs/api/events). The events API calls the uuid `id`.
+ * An event of PostHog's capture (https://posthog.com/docs/api/capture) or events API
+ * (https://posthog.com/docs/api/events). In the events API, the uuid is called `id`.
  */
 export const posthog: Format = {
   name: "posthog",
@@ -83,8 +82,8 @@ function hasElements(line: Buffer): boolean {
 }
 
 /**
- * Returns whether a member of this name, at any depth, may have a value for which `isSuch` is true.
- * `at` is the offset of the value.
+ * Returns true if the line may contain a member with this name whose value satisfies `isSuch`. The
+ * member may be at any depth. `at` is the offset of the value.
  */
 function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): boolean {
   for (let found = line.indexOf(name); found >= 0; ) {
@@ -108,7 +107,6 @@ function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion
     $set_once: fieldOf("$set_once", line["$set_once"], conversion),
     $unset,
   };
-  // The gateway reports a field of a wrong type.
   return { event: sent as ConvertedEvent["event"], uuid };
 }
 
@@ -116,7 +114,6 @@ function fieldOf(name: string, value: unknown, conversion: Conversion): unknown 
   return typeof value === "string" ? objectIn(name, value, conversion) : value;
 }
 
-/** Properties that the gateway reads as objects. */
 const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
 
 function propertiesOf(value: unknown, conversion: Conversion): unknown {
@@ -132,8 +129,8 @@ function propertiesOf(value: unknown, conversion: Conversion): unknown {
 }
 
 /**
- * Moves the clicked elements into the properties, where PostHog's clients send them
- * (`$elements_chain` since posthog-js 1.91, `$elements` before).
+ * PostHog's clients send the clicked elements in a property. It is `$elements_chain` since
+ * posthog-js 1.91, and `$elements` in older versions.
  */
 function withElements(
   converted: ConvertedEvent,

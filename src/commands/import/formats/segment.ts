@@ -1,5 +1,6 @@
-// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/), converted as
-// in RudderStack's PostHog destination (rudder-transformer, src/v0/destinations/posthog).
+// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/). They are
+// converted as in RudderStack's PostHog destination (rudder-transformer,
+// src/v0/destinations/posthog).
 
 import type { JsonObject } from "../json-text.ts";
 import { timeOf } from "../times.ts";
@@ -31,11 +32,10 @@ export const segment: Format = {
       const type = JSON.stringify(line["type"]) ?? "none";
       return { skipped: "unknown_call", detail: `unknown type of call: ${type}` };
     }
-    // Segment deduplicates by messageId.
     const messageId = eventIdOf(line["messageId"]);
     const timestamp = timeOf(timeNames.map((name) => line[name]));
     const { $set, ...event } = converted;
-    // A `$groupidentify` changes no person.
+    // A `$groupidentify` does not change a person.
     const isOfGroup = line["type"] === "group" && $set !== undefined;
     const properties = present({ $groups: event.properties["$groups"] });
     const ofUser = { event: "$set", distinct_id: event.distinct_id, timestamp, properties, $set };
@@ -49,8 +49,8 @@ export const segment: Format = {
 };
 
 /**
- * Names of the time, best first. Segment's `timestamp` is `originalTimestamp`, corrected by the
- * error of the client's clock. RudderStack writes the names in snake case.
+ * The fields of the time, best first. Segment's `timestamp` is the `originalTimestamp`, corrected
+ * by the error of the client's clock.
  */
 const timeNames = [
   ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
@@ -107,7 +107,7 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
 }
 
 /**
- * Converts an alias call. The main id of the person is the alias in `$create_alias`. The event
+ * Converts an alias call. In `$create_alias`, `alias` is the main id of the person. The event
  * belongs to the previous id.
  */
 function aliased(
@@ -148,8 +148,8 @@ function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
 }
 
 /**
- * Converts an identify call. Without a user id, the call describes a visitor and links nothing.
- * With both ids, the visitor becomes the user, as in posthog-js.
+ * Converts an identify call. Without a user id, the call sets properties of a visitor and links
+ * nothing. With both ids, the visitor is linked to the user, as in posthog-js.
  */
 function identified(
   { userId, anonymousId }: Ids,

@@ -1,6 +1,6 @@
-// Stores the latest client problems, for operators. Stores only the first few per second, so that a
-// flood takes little time. Equal problems of one project, path and client become one warning with a
-// count. Never stores values of events or keys, except the beginning of an unknown key.
+// The list of recent client problems that operators can see. If a problem occurs again with the
+// same project, path and client, only its count increases. The list contains no values of events,
+// and no keys except the first characters of an unknown key.
 
 import type {
   ClientWarning,
@@ -43,7 +43,6 @@ export class ClientWarnings implements ClientWarningTaker {
     this.#add(origin, { code, detail, status: 200, events });
   }
 
-  /** Returns the stored warnings. The newest is last. */
   latest(): readonly ClientWarning[] {
     return [...this.#warnings];
   }

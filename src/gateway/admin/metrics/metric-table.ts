@@ -6,9 +6,7 @@ import type { MetricRow } from "../../../platform/metrics/table.ts";
 type Across = "sum" | "max" | "min";
 const counter = (help: string) => ({ type: "counter", help }) as const;
 const histogram = (help: string) => ({ type: "histogram", help }) as const;
-/** `across`: how the values of several workers are combined. */
 const gauge = (across: Across, help: string) => ({ type: "gauge", across, help }) as const;
-/** A gauge that is absent if the measured feature is not in use. */
 const optionalGauge = (across: Across, help: string) =>
   ({ ...gauge(across, help), isOptional: true }) as const;
 
@@ -40,6 +38,23 @@ export const metricTable = {
     "Events by lane, outcome (stored, duplicate, removed, filtered, dropped, error, refused, unknown) and reason.",
   ),
   penstock_warnings_total: counter("Warnings on stored events, by code."),
+  penstock_schema_results_total: counter(
+    "Events that a schema of their project checked, by mode (observe, stamp, quarantine) and result (valid, invalid).",
+  ),
+  penstock_rejected_total: counter(
+    "Rejected events that are retained for `penstock rejected`, by reason.",
+  ),
+  penstock_rejected_lost_total: counter(
+    "Rejected events that are not retained, by cause: too_large, overflow (their project rejects too many at once, or NATS does not respond), store (JetStream did not acknowledge them).",
+  ),
+  penstock_rejected_held_bytes: optionalGauge(
+    "sum",
+    "Bytes of rejected events in memory; absent if PENSTOCK_REJECTED_BYTES is 0.",
+  ),
+  penstock_rejected_stream_bytes: optionalGauge(
+    "max",
+    "Bytes in a stream of rejected events, by partition; absent if PENSTOCK_REJECTED_BYTES is 0. A full stream discards its oldest items.",
+  ),
   penstock_slow_path_items_total: counter(
     "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
   ),
@@ -102,6 +117,10 @@ export const metricTable = {
   penstock_registry_in_doubt: gauge(
     "max",
     "1 while the registry is missing, or lacks projects that were read earlier.",
+  ),
+  penstock_projects_without_current_rules: gauge(
+    "max",
+    "Projects whose current rules this process cannot use. It handles their events by the version before, or rejects them (503 unavailable).",
   ),
   penstock_projects_over_share: gauge(
     "max",

@@ -1,11 +1,15 @@
-// The metrics of the gateway. The hot path calls one method per request or frame. This method adds
-// to plain numbers. Label values are bounded: they never contain a project, a key or a path that a
-// client chose.
+// The metrics of the gateway. The hot path calls one method per request or frame, and each call
+// only adds to numbers. Label values never contain a project, a key, or a path that a client chose.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
+import { type ErrorCode, errorTable, itemErrorCodes } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
-import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
+import {
+  type DropCode,
+  dropTable,
+  type WarningCode,
+  warningCodes,
+} from "../../../platform/base/warnings.ts";
 import {
   type Histogram,
   LabeledCounters,
@@ -14,15 +18,18 @@ import {
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
+import { type SchemaMode, schemaModes } from "../../../rules/rules-file.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
-import type { EventReason } from "../../intake/tally.ts";
+import type { QuarantineReason } from "../../intake/quarantine-port.ts";
+import { type EventReason, type SchemaResult, schemaResults } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
   type BatchOutcome,
   batchOutcomes,
 } from "../../publish/outcomes.ts";
+import { type LostCause, lostCauses } from "../../quarantine/quarantine.ts";
 import {
   type PassedKind,
   type PassedOutcome,
@@ -32,13 +39,7 @@ import {
 import { type MetricName, metricTable } from "./metric-table.ts";
 
 const routes: readonly RouteLabel[] = [...eventRoutes, ...sdkLabels, "other"];
-const abortPhases = [
-  /** No byte of the body had arrived. */
-  "head",
-  "body",
-  /** The whole body had arrived. */
-  "answer",
-] as const satisfies readonly RequestPhase[];
+const abortPhases = ["head", "body", "answer"] as const satisfies readonly RequestPhase[];
 const outcomeOfReason = {
   none: "stored",
   duplicate: "duplicate",
@@ -60,30 +61,32 @@ const outcomeOfReason = {
 } as const satisfies Record<EventReason, EventOutcome>;
 
 type EventOutcome =
-  /** JetStream acknowledged the event. The request may have got an error anyway. */
+  /** The event was stored, even if the client received an error. */
   | "stored"
-  /** An earlier attempt stored and counted the event. */
   | "duplicate"
-  /** A `$performance_event`. It is not stored, and answers do not count it. */
+  /** A `$performance_event`. The gateway does not store it, and the answer does not count it. */
   | "removed"
   /** The rules of the project dropped the event or put it into quarantine. */
   | "filtered"
-  /** The event broke a rule. The answer lists it as a warning. */
   | "dropped"
-  /** The event broke a rule. The answer lists it as an error. */
+  /** The event was dropped, and the answer lists it as an error. */
   | "error"
-  /** The request was rejected. The client may retry it, so an event may count several times. */
+  /** If the client retries the request, the event is counted again. */
   | "refused"
-  /** There was no PubAck by the deadline. */
   | "unknown";
 
-/** The functions that return the current value of a gauge, or one value per series. */
 type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
+const quarantineReasons: readonly QuarantineReason[] = [
+  ...(Object.keys(dropTable) as DropCode[]),
+  ...itemErrorCodes,
+  "rule",
+  "schema",
+];
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
-/** Series that exist from the first scrape. Otherwise, a rate would not show the first failure. */
+/** These series exist from the first scrape. Otherwise, `rate` would miss the first failure. */
 const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
@@ -100,13 +103,12 @@ const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 interface RouteCounts {
-  /** The number of answers by status. */
   readonly answers: Float64Array;
   readonly seconds: Histogram;
   readonly takesEvents: boolean;
 }
 
-/** The metrics of the gateway. Measures the delay of the event loop until `close`. */
+/** Measures the delay of the event loop until `close`. */
 export class Metrics extends MetricSet<MetricName> {
   readonly #routes = this.#countsOfRoutes();
   readonly #bodyBytes = this.histogram("penstock_request_body_bytes", bytesBounds);
@@ -116,6 +118,13 @@ export class Metrics extends MetricSet<MetricName> {
     return { lane, outcome: outcomeOfReason[reason], reason };
   });
   readonly #warnings = this.tally("penstock_warnings_total", ["code", warningCodes]);
+  readonly #schemaResults = this.tally(
+    "penstock_schema_results_total",
+    ["mode", schemaModes],
+    ["result", schemaResults],
+  );
+  readonly #rejected = this.tally("penstock_rejected_total", ["reason", quarantineReasons]);
+  readonly #rejectedLost = this.tally("penstock_rejected_lost_total", ["cause", lostCauses]);
   readonly #slowPathItems = this.counter("penstock_slow_path_items_total");
   readonly #distinctIdsCut = this.counter("penstock_distinct_ids_cut_total");
   readonly #frames = this.tally("penstock_frames_total", ["lane", lanes]);
@@ -147,13 +156,12 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // Each process exports these two metrics. A supervisor adds them up.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Counts an answered request. Call once per answer. `bodyBytes` is the received size. */
+  /** Call this once per answer. `bodyBytes` is the size of the body as received. */
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -161,12 +169,12 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** Counts an error. Call once per request with an error, in addition to requestFinished. */
+  /** Call this once per request that gets an error, in addition to `requestFinished`. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
-  /** Counts a request whose client disconnected. Call this instead of requestFinished. */
+  /** Call this instead of `requestFinished` if the client has disconnected. */
   requestAborted(phase: RequestPhase): void {
     this.#aborted.add(1, phase);
   }
@@ -183,6 +191,18 @@ export class Metrics extends MetricSet<MetricName> {
     this.#warnings.add(count, code);
   }
 
+  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void {
+    this.#schemaResults.add(count, mode, result);
+  }
+
+  rejectedStored(reason: QuarantineReason, count: number): void {
+    this.#rejected.add(count, reason);
+  }
+
+  rejectedLost(cause: LostCause, count: number): void {
+    this.#rejectedLost.add(count, cause);
+  }
+
   slowPathItems(count: number): void {
     this.#slowPathItems.add(count);
   }
@@ -191,7 +211,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Counts a frame. Call this only for the first send of a frame. */
+  /** Call this when a frame is sent for the first time, but not when it is sent again. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -211,7 +231,6 @@ export class Metrics extends MetricSet<MetricName> {
     this.#batchFrames.observe(frames);
   }
 
-  /** Counts a send that no PubAck confirmed. A retried frame may be counted several times. */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
   }
@@ -225,7 +244,6 @@ export class Metrics extends MetricSet<MetricName> {
     this.#streamRegressions.add(1, lane, cause);
   }
 
-  /** Exports the gauges of a part of the program. A gauge without a reader is not exported. */
   watch(gauges: Gauges): void {
     for (const [name, read] of Object.entries(gauges)) this.show(name as MetricName, read);
   }
@@ -264,7 +282,7 @@ function watchEventLoopDelay() {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   return {
-    /** Returns p50, p99 and max of the event loop's delays since the last call, in seconds. */
+    /** Returns delays in seconds, measured since the previous call. */
     samples(): Sample[] {
       const samples = [
         { labels: { stat: "p50" }, value: delaySeconds(histogram.percentile(50)) },
@@ -278,7 +296,7 @@ function watchEventLoopDelay() {
   };
 }
 
-/** Converts a delay to seconds. Subtracts the resolution, because Node records whole intervals. */
+/** Subtracts the sampling interval, because Node's values include it. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

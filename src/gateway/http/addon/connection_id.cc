@@ -1,6 +1,6 @@
-// Functions for a connection that uWebSockets.js lacks: the connection's identity, a 100 (Continue)
-// for the spellings of `Expect` that the library does not recognize, and the amount of answers that
-// the kernel still buffers. There is no state, so any number of threads may load this addon.
+// Functions for connections that uWebSockets.js lacks. They identify a connection, send a 100
+// (Continue), and report and limit the answers that the kernel still buffers. The addon has no
+// state, so any number of threads may load it.
 
 #include <node.h>
 
@@ -21,11 +21,10 @@
 
 namespace {
 
-// A JavaScript value in a field has this bit set. The garbage collector moves such values, so they
-// identify nothing.
+// This bit is set in a field that refers to a JavaScript value. The garbage collector moves such
+// values, so their addresses identify nothing.
 constexpr std::uintptr_t kHeapObjectTag = 1;
 
-// Returns the connection of a response object; null for any other object.
 void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
   if (info.Length() == 0 || !info[0]->IsObject()) return nullptr;
   const v8::Local<v8::Object> object = info[0].As<v8::Object>();
@@ -34,15 +33,16 @@ void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
   return (reinterpret_cast<std::uintptr_t>(pointer) & kHeapObjectTag) == 0 ? pointer : nullptr;
 }
 
-// connectionId(response): number. Equal for all responses of one open connection; 0 for an object
-// without an identity.
+// connectionId(response): number. Returns the same number for all responses of one open connection,
+// or 0 if the object has no connection.
 void connectionId(const v8::FunctionCallbackInfo<v8::Value>& info) {
-  // A double is exact, because user space has at most 2^53 addresses on Node's platforms.
+  // A double can represent every address exactly, because user space has at most 2^53 addresses on
+  // Node's platforms.
   info.GetReturnValue().Set(static_cast<double>(reinterpret_cast<std::uintptr_t>(socketOf(info))));
 }
 
-// The functions of uSockets (libusockets.h) that this addon uses. Their library is already loaded.
-// If its build does not export a function, the pointers stay null.
+// The functions of uSockets (libusockets.h) that this addon uses. If the loaded library does not
+// export a function, its pointer stays null.
 struct UsSockets {
   void* (*nativeHandle)(int ssl, void* socket) = nullptr;
   int (*write)(int ssl, void* socket, const char* data, int length, int more) = nullptr;
@@ -88,8 +88,8 @@ const UsSockets& usSockets() {
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-// sendContinue(response, isTls): boolean, whether the 100 was sent. Call it while the head of the
-// request is being handled.
+// sendContinue(response, isTls): boolean. Returns whether the 100 was sent. Call it only while the
+// head of the request is being handled.
 void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -103,8 +103,8 @@ void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 #ifdef __linux__
-// Returns the descriptor of a uSockets socket, or -1 if the descriptor is unknown. With the ssl
-// argument 0, the library returns the descriptor as the native handle, even of a TLS socket.
+// Returns -1 if the descriptor is unknown. If the ssl argument is 0, the library returns the
+// descriptor as the native handle, even for a TLS socket.
 int descriptorOf(void* socket) {
   const UsSockets& sockets = usSockets();
   if (socket == nullptr || sockets.nativeHandle == nullptr) return -1;
@@ -116,9 +116,9 @@ bool setOption(int descriptor, int level, int name, const void* value, socklen_t
 }
 #endif
 
-// readSendQueue(response, queue: Float64Array): boolean. Writes the number of sent bytes that the
-// client's kernel has not acknowledged, then the number of acknowledged bytes. Returns false if the
-// system does not report them. The connection must be open.
+// readSendQueue(response, queue: Float64Array): boolean. Writes two numbers into the queue: the
+// sent bytes that the client has not acknowledged, and the acknowledged bytes. The connection must
+// be open.
 void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__
@@ -141,8 +141,8 @@ void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 #endif
 }
 
-// resetOnClose(response): boolean. Makes the close of an open connection discard unacknowledged
-// data. Otherwise, the kernel would buffer this data for minutes.
+// resetOnClose(response): boolean. Makes the kernel discard unacknowledged data when this open
+// connection is closed. Otherwise, the kernel would buffer the data for minutes.
 void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__
@@ -153,9 +153,8 @@ void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
 #endif
 }
 
-// keepOpen(response, seconds): boolean. Sets the time without a request or a write after which the
-// library closes an open connection. The default is ten seconds. The library may close the
-// connection up to four seconds earlier.
+// keepOpen(response, seconds): boolean. Sets how long the connection may have no request and no
+// write before the library closes it. The library may close it up to four seconds earlier.
 void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -165,9 +164,9 @@ void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(canSet);
 }
 
-// limitSends(listenSocket, bytes, ms): boolean. Applies to connections accepted from now on. The
-// kernel buffers at most about `bytes` per connection. The kernel ends a connection, even a closed
-// connection, if the client acknowledges nothing for `ms`.
+// limitSends(listenSocket, bytes, ms): boolean. Applies to connections that are accepted after the
+// call. The kernel then buffers about `bytes` per connection. It closes a connection whose client
+// acknowledges nothing for `ms`.
 void limitSends(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__

@@ -1,5 +1,6 @@
-// Finds the client of a request. If the socket's peer is a trusted proxy, the client is the address
-// that the proxy names by PROXY protocol or X-Forwarded-For. Otherwise, the peer is the client.
+// Determines the client address of a request. If the connection comes from a trusted proxy, the
+// address is in the PROXY header or in X-Forwarded-For. Otherwise, it is the address of the
+// connection itself.
 
 import {
   addressOfText,
@@ -27,7 +28,7 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** Headers added by proxies that share connections among clients. No client can remove them. */
+/** Proxies that share a connection among clients add these headers. Clients cannot remove them. */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
@@ -42,12 +43,12 @@ export class AddressSource {
   readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws if the settings need `connectionId`, but it is undefined. */
+  /** Throws if the settings require `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request. Only the first header can be the proxy's
-    // own. Later headers may come from the client, because a proxy forwards all bytes.
+    // uWS accepts a PROXY header before every request, but only the first header of a connection is
+    // from the proxy. The client may have sent the later ones.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -62,7 +63,6 @@ export class AddressSource {
     const atFirstRequest = (response: HttpResponse, peer: string): string =>
       trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
     const peers = new ConnectionAddresses<HttpResponse>({
-      // Without the addon, all connections have the id 0, so they are not counted by address.
       connectionId: connectionId ?? (() => 0),
       read: (response) => text(response.getRemoteAddress()),
       atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
@@ -77,14 +77,14 @@ export class AddressSource {
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
   }
 
-  /** Tracks a connection that opens or closes. Set this on every app with `app.filter`. */
+  /** Call this from `app.filter` of every app. */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns the client's address; "" if unknown. Call this once with every request, while its head
-   * is being handled. The methods below apply to the request of the last call.
+   * Returns the client address, or "" if it is unknown. Call this exactly once for every request,
+   * while its head is being handled. The other methods refer to the request of the last call.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
@@ -95,8 +95,9 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether a proxy may have read the head. Returns true for a connection's first request,
-   * because its sender is unknown. For later requests, the headers of the first request decide.
+   * Returns whether a proxy may have read the head of the request. For the first request of a
+   * connection, this is always true. For a later request, it depends on the headers of the first
+   * one.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const { connection, wasFirst } = this.#peers;
@@ -106,10 +107,6 @@ export class AddressSource {
     return true;
   }
 
-  /**
-   * Returns the User-Agent. On a connection of one client, returns the client name of the first
-   * request instead. `isRead` is the result of `isReadByOthers`.
-   */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const { connection } = this.#peers;
     if (connection === undefined || connection.isShared) return request.getHeader("user-agent");
@@ -122,8 +119,8 @@ export class AddressSource {
   }
 
   /**
-   * Returns whether the request has an Expect header. On a connection of one client, assumes that
-   * later requests have none if no earlier request had one. Always reads the header of a long body.
+   * Returns whether the request has an Expect header. If the connection belongs to a single client
+   * and no earlier request had this header, the header is read only for long bodies.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const { connection } = this.#peers;
@@ -144,8 +141,7 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // getHeader returns only the first of several lines. HAProxy adds its line after the client's
-  // line.
+  // `getHeader` returns only the first line, but HAProxy adds its line after the client's line.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
@@ -158,19 +154,16 @@ function throughProxies(
   };
 }
 
-/** Maximum number of entries that are read. No chain of proxies is that long. */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** Maximum length of a cached text. `cachedMax` of the longest headers would use 64 MiB. */
+/** With the longest possible headers, `cachedMax` entries would use 64 MiB. */
 const cachedTextMax = 128;
-/** Maximum length of an entry: an IPv6 address with zone, port, brackets, quotes and blanks. */
 const entryCharsMax = 128;
 
 /**
- * Returns a function that finds the client in the lines of X-Forwarded-For, joined by commas. Each
- * proxy appends its peer, so the client is the first untrusted address from the right. A client may
- * have written the addresses to the left. If all addresses are trusted, the client is the leftmost
- * address.
+ * Returns a function that finds the client address in `text`, which contains the lines of
+ * X-Forwarded-For, joined by commas. The client is the first untrusted address from the right. The
+ * addresses to its left may have been written by the client.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -200,7 +193,6 @@ function walk(text: string, trusts: (address: string) => boolean): string {
   return client;
 }
 
-/** Returns the address in an entry of any proxy; "" if the entry has no address. */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();
   if (text.length > entryCharsMax) return "";
@@ -213,23 +205,20 @@ function addressOfEntry(entry: string): string {
 
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
-  /** Reads the address of a connection. Called at each request if connections have no identity. */
   readonly read: (response: Response) => string;
   /**
-   * Returns the address that counts from the connection's first request on. Called at the first
-   * request, with the address of the connection's peer. If this function is set, the address of an
-   * unidentified connection is "".
+   * Called with the address of the connection at its first request. Returns the client address to
+   * use for the connection.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Called once if connections can no longer be identified. */
   readonly distrusted?: (() => void) | undefined;
   readonly limits: ConnectionLimits;
   readonly opening?: NewConnections<Response> | undefined;
 }
 
 /**
- * Holds one entry per open connection, with its address. Reading an address from uWS would allocate
- * an ArrayBuffer, which would take longer than routing a request.
+ * Caches the addresses of connections, because reading an address from uWS takes longer than
+ * routing a request.
  */
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
@@ -243,7 +232,6 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#options = options;
   }
 
-  /** The connection of the last call of `of`; undefined if the connection is unknown. */
   get connection(): OpenConnection | undefined {
     return this.#last;
   }
@@ -252,12 +240,10 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return this.#connections.size;
   }
 
-  /** Whether the last call of `of` was for the first request of a known connection. */
   get wasFirst(): boolean {
     return this.#wasFirst;
   }
 
-  /** Tracks a connection that opens (`change` above 0) or closes. The filter of uWS calls this. */
   follow(response: Response, change: number): void {
     const { connectionId, read, limits, opening } = this.#options;
     const id = this.#isTrusted ? connectionId(response) : 0;
@@ -270,7 +256,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
       return;
     }
     if (this.#connections.has(id)) {
-      // The earlier connection may have closed without a report, and must not be touched.
+      // The earlier connection may have been closed without a report, so it must not be used.
       opening?.closed(id);
       this.#distrust();
     }
@@ -280,17 +266,15 @@ export class ConnectionAddresses<Response extends NewConnection> {
       this.#connections.set(id, connection);
       this.#silent.add(id);
     }
-    // `close` calls `follow` again, for the connection that it closes.
     if (limits.opened(connection) !== undefined) response.close();
     else if (connection !== undefined)
       opening?.opened(response, { id, address: siteOf(connection.address) });
   }
 
-  /** Returns the address of the response's connection. Call this once with every request. */
+  /** Call this exactly once for every request. */
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);
-    // The set is usually empty, which saves the look-up.
     this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
     const held = this.#connections.get(id);
     this.#last = held;
@@ -302,7 +286,6 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return held.address;
   }
 
-  /** Removes all addresses, because two open connections had the same id. */
   #distrust(): void {
     this.#isTrusted = false;
     this.#connections.clear();

@@ -1,26 +1,23 @@
-// Short names of the programs that send requests, so that operators find the sender of rejected
-// requests. The names come from untrusted clients and are only displayed.
+// Short names of the programs that send requests. With them, operators can find the sender of
+// rejected requests. The names come from untrusted clients, so they are only displayed.
 
-/** Names of browsers in order of precedence. A User-Agent also contains names of other browsers. */
+/** The order matters, because a browser's User-Agent also contains the names of other browsers. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
-/** Matches a name and its version, even in a name that clientName has returned. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** Matches the SDK header of the newer protocol. The last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
-/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" if no name is recognized. */
+/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`, or "" if none is recognized. */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);
   const name = text.startsWith("Mozilla/") ? browserIn(text) : productIn(text);
-  // A copy, because a substring would retain the whole header while the connection is open.
+  // This copies the name, because a substring would keep the whole header in memory.
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
-/** Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for any other form. */
 export function sdkName(sdkInfo: string): string {
   const [, name, version] = sdk.exec(sdkInfo) ?? [];
   return name === undefined

@@ -1,7 +1,6 @@
-// Limits the open connections, in total and per address, so that descriptors remain for NATS, files
-// and the admin port. Without a free descriptor, uWS spins on its listening socket. At the limit, a
-// new connection replaces a connection of the address with the most connections. So a few addresses
-// cannot lock out the others.
+// Limits the open connections, in total and per address, because uWS uses a full core if no file
+// descriptor is free. At the limit, a new connection replaces a connection of the address that has
+// the most.
 
 import { networkPrefixOf } from "../../../platform/base/addresses.ts";
 import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
@@ -9,7 +8,6 @@ import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Returns whether the address is a proxy, which forwards connections of many clients. */
   readonly isProxy: (address: string) => boolean;
   readonly unread?: UnreadAnswers | undefined;
 }
@@ -18,17 +16,13 @@ type TooMany = "total" | "address";
 
 type ClosedFor = "newcomer" | "idle";
 
-/** Share of `connectionsMax` from which idle connections are closed early. */
 const busyShare = 3 / 4;
 const sweepMs = 1_000;
-/** Number of sweeps after which an idle connection is closed early. This takes 4 to 5 seconds. */
 const idleSweeps = 5;
-/** Maximum number of connections that a sweep closes. Closing them takes about 10 ms. */
+/** Closing this number of connections takes about 10 ms. */
 const sweptMax = 1_000;
-/** Number of idle connections that one search finds, the oldest of an address. */
 const oldestAtATime = 64;
 
-/** Bytes of an IPv6 site (/48). Connections are counted by site and by host (/64). */
 const siteBytes = 6;
 const hostBytes = 8;
 
@@ -48,13 +42,9 @@ export class OpenConnection {
   /** Whether the User-Agent of the first request is a known bot. */
   isBot = false;
   expects = false;
-  /** The unanswered request; undefined if the connection is idle. */
   request: ConnectionOfRequest | undefined = undefined;
-  /** Number of the last use. Uses are numbered across all connections. */
   usedAt = 0;
-  /** Whether to close the connection once its client has acknowledged all data. */
   closesWhenRead = false;
-  /** The holder of the address; undefined once the connection and `response` are closed. */
   holder: Holder | undefined = undefined;
   readonly response: { close(): unknown };
   readonly #uses: Uses;
@@ -74,7 +64,6 @@ export class OpenConnection {
     return this.request?.isAnswering === true;
   }
 
-  /** Records that the request has its answer, or that its client has disconnected. */
   requestEnded(): void {
     this.request = undefined;
     this.usedAt = this.#uses.count++;
@@ -89,13 +78,12 @@ interface Uses {
   count: number;
 }
 
-/** The connections of one IPv4 address or of one /64. */
+/** The connections of one IPv4 address or one IPv6 /64 network. */
 class Holder {
   count = 0;
   readonly connections = new Set<OpenConnection>();
   readonly site: Site;
   readonly key: string;
-  /** Idle connections of the last search, ordered by their last use. The oldest use is last. */
   #oldest: { readonly connection: OpenConnection; readonly usedAt: number }[] = [];
 
   constructor(key: string, site: Site) {
@@ -121,7 +109,6 @@ class Holder {
     return undefined;
   }
 
-  /** Returns the connection that has waited longest for the rest of a body. */
   oldestReceiving(): OpenConnection | undefined {
     let oldest: OpenConnection | undefined;
     for (const connection of this.connections)
@@ -131,7 +118,7 @@ class Holder {
   }
 }
 
-/** The holders of one IPv4 address or of one /48. */
+/** The holders of one IPv4 address or one IPv6 /48 network. */
 class Site {
   count = 0;
   readonly key: string;
@@ -144,7 +131,6 @@ class Site {
   }
 }
 
-/** Finds the item with the highest count. */
 class Ranking<Item extends { count: number }> {
   readonly #byCount = new Map<number, Set<Item>>();
   #most = 0;
@@ -173,12 +159,10 @@ export class ConnectionLimits {
   readonly #holders = new Map<string, Holder>();
   readonly #sites = new Map<string, Site>();
   readonly #clients = new Ranking<Site>();
-  /** The proxies. Their connections are closed only if no client has a connection. */
   readonly #proxies = new Ranking<Site>();
   #open = 0;
   readonly #refused: Record<TooMany, number> = { total: 0, address: 0 };
   readonly #closed: Record<ClosedFor, number> = { newcomer: 0, idle: 0 };
-  /** The values of `#uses` at the last sweeps. The newest value is last. */
   #usesAtSweeps: number[] = [];
   #timer: NodeJS.Timeout | undefined;
   #unreadTimer: NodeJS.Timeout | undefined;
@@ -195,12 +179,10 @@ export class ConnectionLimits {
     return this.#options.connectionsMax;
   }
 
-  /** Number of connections that were closed when they opened, for each exceeded limit. */
   get refused(): Readonly<Record<TooMany, number>> {
     return this.#refused;
   }
 
-  /** Open connections that were closed early, by reason. */
   get closedEarly(): Readonly<Record<ClosedFor, number>> {
     return this.#closed;
   }
@@ -210,9 +192,9 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection that opens; undefined if its address is unknown. If a limit is exceeded,
-   * closes another connection, or returns the limit. If it returns a limit, the caller must close
-   * the new connection.
+   * Counts a new connection. `connection` is undefined if its address is unknown. If a limit is
+   * exceeded, this method either closes another connection, or returns the limit. If it returns the
+   * limit, the caller must close the new connection.
    */
   opened(connection: OpenConnection | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -234,20 +216,18 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** Removes a connection from the counts. Call this once for each `opened`. */
+  /** Call this exactly once for each call of `opened`. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
   }
 
-  /** Counts the connection under the address of the client that its proxy has named. */
   moved(connection: OpenConnection, address: string): void {
     this.#release(connection);
     connection.address = address;
     this.#hold(connection);
   }
 
-  /** Stops counting by address. Called when the addresses of closing connections are unknown. */
   forgetAddresses(): void {
     for (const { connections } of this.#holders.values())
       for (const connection of connections) this.#release(connection);
@@ -293,11 +273,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * Returns the connection to close for the newcomer. This is the oldest idle connection of the
-   * largest holder. If none is idle, it is the connection that has waited longest for a body,
-   * because its client will retry. Returns undefined if the newcomer's address has as
-   * many connections as the largest holder, because two floods would otherwise keep replacing each
-   * other's connections.
+   * Returns the connection to close. It belongs to the address that has the most connections. The
+   * oldest idle connection is chosen, or else the one that has waited longest for a body. Returns
+   * undefined if the address of the new connection has as many connections. Otherwise, two floods
+   * would keep replacing each other's connections.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;
@@ -339,7 +318,6 @@ export class ConnectionLimits {
     for (const { connections } of [...this.#holders.values()])
       for (const connection of connections) {
         if (!connection.isIdle || connection.usedAt >= idleBefore) continue;
-        // A proxy's own settings determine how long its connections stay open.
         if (this.#options.isProxy(connection.address)) break;
         if (left-- === 0) return;
         this.#closed.idle++;

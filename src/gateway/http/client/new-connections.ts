@@ -1,8 +1,6 @@
-// Chooses the new connections that are read in one event loop iteration (a "turn"). Once a
-// connection is read, its first data cannot be held back. So if many connections open in a turn,
-// only some are read, and the others are paused. Addresses take turns. Each address alternates
-// between its oldest and its newest connection. So a connection that opens after a flood need not
-// wait for all earlier connections.
+// Chooses the new connections that are read in one event loop iteration (a "turn"), because data
+// that uWS has read cannot be delayed. Addresses take turns. Within an address, the oldest and the
+// newest connection alternate, so that a connection need not wait until a flood has been read.
 
 export interface NewConnection {
   pause(): void;
@@ -10,27 +8,22 @@ export interface NewConnection {
   close(): unknown;
 }
 
-/** Maximum number of connections read per turn. With a full kernel buffer, each takes 0.3 ms. */
+/** Reading a connection takes 0.3 ms if its kernel buffer is full. */
 export const readPerTurnMax = 16;
 /**
- * Maximum number of handshakes that begin per turn. Per turn, uSockets reads at most five
- * connections without a finished handshake, the newest first. If more handshakes began, older
- * connections would wait until a flood ends. A connection that is closed during its handshake is
- * read two or three times.
+ * Per turn, uSockets reads at most five connections that have no finished handshake, and it reads
+ * the newest first. If more handshakes began per turn, older connections would wait until a flood
+ * ends.
  */
 const handshakesPerTurnMax = 1;
-/** Milliseconds of handshakes per turn. A longer handshake gets several turns. */
 const handshakeMsPerTurn = 2.5;
-/** Maximum number of turns between two new TLS connections, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
-/** Returns the number of new TLS connections per turn. 0.5 means one connection in two turns. */
 export function handshakesPerTurn(signatureMs: number): number {
   const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
   return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
 }
 
-/** A paused connection, linked to the other paused connections of its address. */
 interface Paused<Connection> {
   readonly id: number;
   readonly connection: Connection;
@@ -39,7 +32,6 @@ interface Paused<Connection> {
   newer: Paused<Connection> | undefined;
 }
 
-/** The paused connections of an address. There is at least one. */
 interface Line<Connection> {
   readonly address: string;
   oldest: Paused<Connection> | undefined;
@@ -49,7 +41,6 @@ interface Line<Connection> {
 
 export class NewConnections<Connection extends NewConnection> {
   readonly #nextTurn: (run: () => void) => void;
-  /** The lines by address. The address that has waited longest is first. */
   readonly #lines = new Map<string, Line<Connection>>();
   readonly #paused = new Map<number, Paused<Connection>>();
   #perTurn = readPerTurnMax;
@@ -60,7 +51,6 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn = nextTurn;
   }
 
-  /** Sets the number of connections per turn. 0.5 means one connection in two turns. */
   set perTurn(count: number) {
     this.#perTurn = count;
     this.#left = Math.min(this.#left, this.#leftMax);
@@ -70,7 +60,7 @@ export class NewConnections<Connection extends NewConnection> {
     return this.#paused.size;
   }
 
-  /** Pauses a new connection at the turn's limit. No other open connection may have this `id`. */
+  /** `id` must differ from the ids of all open connections. */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
     if (this.#left >= 1) {
@@ -86,7 +76,6 @@ export class NewConnections<Connection extends NewConnection> {
     this.#paused.set(id, paused);
   }
 
-  /** Removes the connection without touching it. */
   closed(id: number): void {
     const paused = this.#paused.get(id);
     if (paused === undefined) return;
@@ -99,7 +88,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Resumes all connections. Call this if closing connections are no longer reported. */
+  /** Resumes all connections. Call this before closed connections are no longer reported. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

@@ -1,25 +1,25 @@
-// Tracks the sent data that clients have not acknowledged. A request of 60 bytes for a script makes
-// the kernel buffer a hundred kilobytes, which no memory limit of the process counts. If a client
-// does not read for too long, its connection is reset.
+// Tracks the sent data that clients have not acknowledged. A request of 60 bytes for a script can
+// make the kernel buffer a hundred kilobytes. No memory limit of the process includes this buffer.
+// So if a client does not read for too long, its connection is reset.
 
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
-/** Milliseconds without an acknowledgement after which a connection is reset. */
 const stillMsMax = 15_000;
-/** Seconds after which uWS closes the connection. Longer than `stillMsMax`. */
+/** uWS closes the connection after this time. It must be longer than `stillMsMax`. */
 const openSeconds = 20;
 /**
- * Maximum unread bytes of all connections. Above this limit, connections are reset: first
- * connections without progress, then the largest. Below it, a client may read as slowly as its
- * network allows.
+ * If more bytes are unread, connections without progress are reset first, and then the connections
+ * with the most unread bytes. With fewer unread bytes, clients may read slowly.
  */
 const bytesMax = 33_554_432;
-/** Unread bytes from which a client that sends further requests is reset. */
 const fullBytes = 65_536;
-/** Maximum bytes in the kernel's buffer for a connection. The kernel allocates twice as much. */
+/** The kernel allocates twice this size. */
 const kernelBytesMax = 131_072;
-/** The kernel's own deadline in milliseconds. The deadline includes closed connections. */
+/**
+ * The kernel closes a connection after this time without an acknowledgement. This also applies to
+ * connections that the gateway has closed.
+ */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
@@ -40,7 +40,6 @@ interface AnsweredConnection {
 interface Unread {
   bytes: number;
   acknowledged: number;
-  /** Time of the monotonic clock since which the client has acknowledged nothing. */
   stillSinceMs: number;
 }
 
@@ -64,12 +63,10 @@ export class UnreadAnswers {
     return this.#reset;
   }
 
-  /** Limits the data that the kernel buffers for connections to the port. */
   limit(listenSocket: object): void {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }
 
-  /** Checks the connections that have unread data or were used since the last check. */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();
     const before = this.#usesChecked;

@@ -1,6 +1,6 @@
-// Converts spans to events with the names and properties of PostHog's products, which begin with
-// `$ai_`. Instrumentations have different names for the same value, and all are mapped to one
-// property. A mapped attribute is not stored under its own name.
+// Converts spans to events with the names and properties that PostHog's products use. These begin
+// with `$ai_`. Different instrumentations use different names for the same value, and all of these
+// names are mapped to one property.
 
 import { createHash } from "node:crypto";
 import {
@@ -24,17 +24,14 @@ export interface SpanParts {
   readonly span: OtlpSpan;
   readonly resource: Attributes;
   readonly scopeVersion: string;
-  /** The id of the request, equal for every attempt. With `index`, it identifies a span. */
   readonly requestId: string;
   readonly index: number;
 }
 
-/** Prefixes of attributes of language models. A span with such an attribute becomes an event. */
 const markers = [
   ...["gen_ai.", "ai.", "eve.", "llm.", "traceloop.", "pydantic_ai.", "openinference."],
   ...["langfuse.", "langwatch.", "anthropic."],
 ];
-/** Prefixes of attributes about the machine, which do not become properties. */
 const machinePrefixes = ["host.", "process.", "os.", "telemetry."];
 
 const spanIdKeys = [
@@ -48,11 +45,10 @@ const sessionKeys = [
   ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
 ];
 
-/** Namespaces of derived ids (RFC 9562, section 5.5). The first is also PostHog's. */
+/** The namespaces of derived ids (RFC 9562, section 5.5). PostHog uses the first one too. */
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 
-/** Returns whether an attribute of this name belongs to a language model. */
 export function isAiKey(key: string): boolean {
   return markers.some((marker) => key.startsWith(marker));
 }
@@ -62,7 +58,6 @@ export function isAiSpan({ attributes }: OtlpSpan): boolean {
   return false;
 }
 
-/** Returns the attributes of a resource that its spans' events get. */
 export function eventAttributesOf(resource: Attributes): Attributes {
   const attributes = noAttributes();
   for (const key in resource)
@@ -123,7 +118,6 @@ function timeOf(startNs: bigint): string | undefined {
 
 type SpanKind = "$ai_generation" | "$ai_embedding" | "$ai_span";
 
-/** The event of a span, by the value of an attribute. All other spans become `$ai_span`. */
 const kindsByAttribute: readonly (readonly [string, Readonly<Record<string, SpanKind>>])[] = [
   [
     "gen_ai.operation.name",
@@ -168,10 +162,6 @@ function firstText(attributes: Attributes, keys: readonly string[]): string | un
   return undefined;
 }
 
-/**
- * Returns an anonymous person id. It is equal for all spans of a session. Without a session, it is
- * equal for all spans of a trace.
- */
 function derivedId(
   attributes: Attributes,
   resource: Attributes,
@@ -229,7 +219,6 @@ function isHttpStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status as number) >= 100 && (status as number) <= 599;
 }
 
-/** Returns the status in a text: three digits soon after the word "http" or "status". */
 function httpStatusInText(text: string): number | undefined {
   const found = /(?:http|status).{0,40}?(?<!\d)(\d{3})(?!\d)/i.exec(text.slice(0, 2_000))?.[1];
   const status = Number(found);
@@ -243,7 +232,6 @@ const inputRoles: Readonly<Record<string, string>> = {
   "gen_ai.tool.message": "tool",
 };
 
-/** Sets properties that were sent as events of the span, or in its attribute `events` (Logfire). */
 function setFromEvents(events: readonly SpanEvent[], properties: Attributes): void {
   const messages: Attributes[] = [];
   for (const { name, attributes } of events) {
@@ -282,7 +270,6 @@ function messageOf(entry: Attributes, role: string | undefined): Attributes {
 
 interface Library {
   readonly name: string;
-  /** Prefixes of attributes by which a span of the library is recognized. */
   readonly prefixes: readonly string[];
   readonly set: (properties: Attributes, keys: readonly string[], kind: SpanKind) => void;
 }
@@ -319,7 +306,6 @@ const prefixes = libraries.flatMap((library) =>
 function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   const keys = Object.keys(properties);
   const found = new Set<Library>();
-  // A single pass finds all libraries, because a span may have thousands of attributes.
   for (const key of keys)
     for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) found.add(library);
   const used = libraries.filter((library) => found.has(library));
@@ -327,7 +313,6 @@ function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   if (used.length > 0) properties["$ai_lib"] ??= `opentelemetry/${used[0]!.name}`;
 }
 
-/** Renames an attribute from `from` to `to`. If `to` is already set, removes the attribute. */
 function move(properties: Attributes, from: string, to: string, read = (value: unknown) => value) {
   const value = properties[from];
   if (value === undefined) return;
@@ -553,7 +538,6 @@ function setFromAnthropic(properties: Attributes): void {
   move(properties, "anthropic.tool_result.content", "$ai_output_state", parsed);
 }
 
-/** Names of OpenTelemetry's conventions with their properties, in order of precedence. */
 const conventionNames: readonly (readonly [string, string])[] = [
   ["gen_ai.usage.input_tokens", "$ai_input_tokens"],
   ["gen_ai.usage.prompt_tokens", "$ai_input_tokens"],
@@ -607,7 +591,6 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/** Sets input and output of an `$ai_span` as states, because it is or contains a tool call. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -623,7 +606,6 @@ function setStates(properties: Attributes, kind: SpanKind): void {
     properties["$ai_output_state"] ??= output.at(-1) as unknown;
 }
 
-/** Attributes that add nothing to the event once it is built. */
 const mappedKeys = [
   ...["gen_ai.operation.name", "llm.request.type", "ai.operationId", "posthog.ai.debug"],
   ...["posthog.distinct_id", "posthog.geoip_disable", "user.id", "langfuse.user.id"],
@@ -632,7 +614,6 @@ const mappedKeys = [
   ...["anthropic.session.id", "langfuse.session.id", "ai.telemetry.functionId"],
 ];
 
-/** Parses the JSON text of an object, array or string. Returns any other value unchanged. */
 function parsed(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
   try {
@@ -642,7 +623,7 @@ function parsed(value: unknown): unknown {
   }
 }
 
-/** Collects `prefix.0.name`, `prefix.1.name` and so on into one object per index. */
+/** Collects the properties `prefix.0.name`, `prefix.1.name` etc. into one object per index. */
 function indexed(properties: Attributes, keys: readonly string[], prefix: string): Attributes[] {
   const entries = new Map<number, Attributes>();
   for (const key of keys) {

@@ -1,8 +1,6 @@
-// Converts one event of a language model, sent as multipart/form-data. Its parts are `event`,
-// `event.properties`, and `event.properties.<name>` for each large property. There is no store for
-// large objects. A large property is stored in the event if it fits. If it does not fit, the answer
-// and the event list it as not stored. The texts are joined unparsed, because parsed numbers lose
-// digits.
+// Converts one event of a language model, sent as multipart/form-data. If a large property does not
+// fit, it is not stored, and the answer lists it. The texts are joined without parsing them,
+// because parsed numbers can lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
@@ -13,10 +11,8 @@ import { type Batch, batchOf, type Conversion, type ConversionHead } from "./con
 import { JsonCursor, parsedRepaired, textIn } from "./json-cursor.ts";
 import { isObject } from "./otlp.ts";
 
-/** Maximum bytes of event and properties together, as in PostHog's capture. */
 const eventBytesMax = 983_040;
 const partsMax = 100;
-/** Maximum bytes of all large properties, as written in the event. */
 const blobBytesMax = 524_288;
 
 interface Part {
@@ -108,7 +104,6 @@ export class AiMultipart implements Conversion {
     return `${before}${withMembers(isNone(within) ? "{}" : properties, members)}${after}`;
   }
 
-  /** Returns the large properties as JSON members. */
   #blobMembers(parts: readonly Part[]): readonly string[] {
     const members: string[] = [];
     const accepted: PartInfo[] = [];
@@ -124,7 +119,6 @@ export class AiMultipart implements Conversion {
       const content = isBlob ? contentIn(part, bytesLeft) : undefined;
       const whole = content && contentOf(content, part.contentType.toLowerCase());
       const text = whole && Buffer.byteLength(whole) <= bytesLeft ? whole : undefined;
-      // Reading a part that is not stored takes as long, so its bytes count too.
       if (isBlob && text === undefined)
         bytesLeft = Math.max(0, bytesLeft - (content ?? bytes).length);
       if (text === undefined) {
@@ -155,7 +149,6 @@ function infoOf({ name, bytes, contentType, contentEncoding }: Part): PartInfo {
 
 const blobPrefix = "event.properties.";
 
-/** Returns the decompressed content; undefined if it is unreadable or too long. */
 function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer | undefined {
   if (bytes.length > bytesMax) return undefined;
   if (!/gzip/i.test(contentEncoding)) return bytes;
@@ -166,7 +159,6 @@ function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer |
   }
 }
 
-/** Returns JSON unchanged, text as a string, and other content as a data URL. */
 function contentOf(content: Buffer, contentType: string): string {
   const text = textIn(content);
   if (contentType.includes("json")) {
@@ -184,7 +176,7 @@ function contentOf(content: Buffer, contentType: string): string {
 
 interface ObjectText {
   readonly text: string;
-  /** The result of JSON.parse. Its numbers may have lost digits. */
+  /** The parsed value. Its numbers may have lost digits. */
   readonly value: Record<string, unknown>;
 }
 
@@ -201,17 +193,14 @@ function objectIn({ name, bytes }: Part): ObjectText {
   throw new PartError(`The part ${name} must be a JSON object`);
 }
 
-/** Returns whether the value is null or an empty list. PHP encodes an empty object as a list. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Parses JSON. Accepts NaN and Infinity, which the intake replaces by null. */
 function parsed(text: string): unknown {
   return parsedRepaired(text, JSON.parse);
 }
 
-/** Splits the object around the value of its last member of this name. */
 function around(object: string, member: string): readonly [string, string, string] {
   const bytes = Buffer.from(object);
   const cursor = new JsonCursor(bytes);
@@ -230,14 +219,12 @@ function around(object: string, member: string): readonly [string, string, strin
   ];
 }
 
-/** Appends members. They override members of the object with the same names. */
 function withMembers(object: string, members: readonly string[]): string {
   if (members.length === 0) return object;
   const own = object.slice(1, -1).trim();
   return `{${[...(own === "" ? [] : [own]), ...members].join()}}`;
 }
 
-/** Splits multipart/form-data (RFC 2046, section 5.1, and RFC 7578). */
 function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const [, inQuotes, plain] =
     /^multipart\/form-data\s*;.*\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType) ??
@@ -248,7 +235,6 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
   const parts: Part[] = [];
   const names = new Set<string>();
-  // If the body begins with the first delimiter, no line break precedes the delimiter.
   let at = body.indexOf(delimiter.subarray(2));
   if (at < 0) throw new PartError("The body does not have the boundary of its Content-Type");
   at += delimiter.length - 2;
@@ -269,7 +255,6 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
 const headBytesMax = 8_192;
 
 function partIn(text: Buffer): Part {
-  // A line break ends the delimiter's line. An empty line ends the head.
   const headEnd = text.subarray(0, headBytesMax).indexOf("\r\n\r\n");
   if (headEnd < 0) throw new PartError("A part has no head");
   const headers = new Map(

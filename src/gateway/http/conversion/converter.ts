@@ -1,7 +1,5 @@
-// Converts bodies in a thread, and passes the batches to the intake. Projects take turns. Other
-// requests do not wait for a conversion, which can take 0.1 s for 800 bytes. If a body takes too
-// long or too much memory, it is rejected and its thread is terminated. The next body starts
-// another thread.
+// Converts bodies in a separate thread, because converting 800 bytes can take 0.1 s. Projects take
+// turns. If a body takes too much time or memory, it is rejected and its thread is terminated.
 
 import { Buffer } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -15,9 +13,8 @@ import { AiMultipart } from "./ai-multipart.ts";
 import { batchOf, type Conversion, type ConversionHead, missingKey } from "./conversion.ts";
 import { OtlpTraces } from "./otlp-traces.ts";
 
-/** Maximum CPU time for one body. 4 MiB or 1,000 spans usually take 0.1 to 0.3 s. */
+/** A body of 4 MiB or 1,000 spans usually takes 0.1 to 0.3 s. */
 const conversionCpuMsMax = 1_000;
-/** Milliseconds without work after which the thread ends. Exporters send every few seconds. */
 const threadIdleMs = 30_000;
 
 interface ConverterOptions {
@@ -44,12 +41,9 @@ export class Converter {
     const { apiKey } = conversion.head;
     const { bytes } = whole;
     if (apiKey === "") return this.#handOn(body, missingKey);
-    // A body that arrives in one piece has not been peeked at.
     body.peek(bytes, true);
-    // The intake rejects an unknown key, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
-    // If a body is too long, `convert` rejects it without reading it.
     if (bytes.length > conversion.bytesMax) return this.#handOn(body, conversion.convert(bytes));
     return this.#takeInTurn(
       body,
@@ -76,7 +70,6 @@ export class Converter {
     await this.#handOn(body, converted);
   }
 
-  /** Waits for the thread. Returns undefined if the deadline passes first. */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
       const work: QueuedWork = {
@@ -89,7 +82,10 @@ export class Converter {
     });
   }
 
-  /** Passes on the result. Must be called even if the client has left, to end the request. */
+  /**
+   * Passes the result on. Must be called even if the client has disconnected, because it also ends
+   * the request.
+   */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {
@@ -113,9 +109,8 @@ export interface Converted {
 }
 
 const checkEveryMs = 100;
-/** Time after which a thread that does not report its CPU time is terminated. */
 const clockMsMax = 30_000;
-/** Bytes copied per event loop iteration. Copying them takes one or two milliseconds. */
+/** Copying this number of bytes takes one or two milliseconds. */
 const copiedBytesPerTurn = 4_194_304;
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
@@ -129,16 +124,13 @@ const tooMuchMemory: Problem = {
 };
 const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
 
-/** The file of the thread. Tests run the TypeScript source. The build is JavaScript. */
 const threadFile = new URL(
   import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
   import.meta.url,
 );
 
 interface ThreadOptions {
-  /** Maximum CPU time for one body, in milliseconds. */
   readonly cpuMsMax: number;
-  /** Milliseconds after which a thread without work ends. */
   readonly idleMs: number;
   readonly file?: URL;
 }
@@ -163,7 +155,10 @@ export class ConversionThread {
     return this.#worker !== undefined;
   }
 
-  /** Converts one body, which must not change. Calls must not overlap. */
+  /**
+   * Converts one body, which must not change during the call. The next call may begin only after
+   * the previous one has ended.
+   */
   async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
     const body = new Uint8Array(bytes.length);
     for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
@@ -175,7 +170,6 @@ export class ConversionThread {
     return result instanceof Uint8Array ? Buffer.from(result.buffer) : result;
   }
 
-  /** Ends the thread permanently. The request of its current body gets an answer. */
   close(): void {
     this.#isClosed = true;
     this.#end(draining);
@@ -198,7 +192,7 @@ export class ConversionThread {
 
   #start(): Worker {
     const worker = new Worker(this.#options.file ?? threadFile, {
-      // Node warns that it strips types from a source file.
+      // This disables Node's warning about TypeScript source files.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: "conversion",
       resourceLimits,
@@ -226,7 +220,10 @@ export class ConversionThread {
     return worker;
   }
 
-  /** Ends the thread at its limit of CPU time. A wall clock would also count other processes. */
+  /**
+   * Terminates a thread that uses too much CPU time. It does not use elapsed time, because that
+   * also depends on other processes.
+   */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
     let before: NodeJS.CpuUsage | undefined;
@@ -247,7 +244,6 @@ export class ConversionThread {
     this.#timer = setTimeout(then, ms).unref();
   }
 
-  /** Ends the thread. If `problem` is defined, it becomes the result of the current body. */
   #end(problem: Problem | undefined): void {
     clearTimeout(this.#timer);
     const worker = this.#worker;

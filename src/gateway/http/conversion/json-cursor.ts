@@ -1,11 +1,11 @@
-// Reads a JSON text byte by byte and parses single values. So a malformed value affects no other
-// value, and only one span is in memory at a time.
+// Reads a JSON text byte by byte, but parses each value separately. So a malformed value does not
+// affect other values.
 
 import { Buffer, isUtf8 } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 
-/** A position in a JSON text. Each value must be read by exactly one call of a method. */
+/** The caller must read each value with exactly one call of a method. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
@@ -14,7 +14,10 @@ export class JsonCursor {
     this.#bytes = bytes;
   }
 
-  /** Yields an object's names in lowerCamelCase. Each value must be read before the next name. */
+  /**
+   * Yields the names of an object's members in lowerCamelCase. The caller must read each value
+   * before it requests the next name.
+   */
   *members(): Generator<string, void> {
     this.#take(Ascii.OpenBrace, "an object");
     if (this.#takeIf(Ascii.CloseBrace)) return;
@@ -27,7 +30,7 @@ export class JsonCursor {
     this.#take(Ascii.CloseBrace, "a comma or the end of an object");
   }
 
-  /** Yields once per item of an array. Each item must be read before the next item. */
+  /** Yields once per item. The caller must read each item before it requests the next one. */
   *items(): Generator<undefined, void> {
     this.#take(Ascii.OpenBracket, "an array");
     if (this.#takeIf(Ascii.CloseBracket)) return;
@@ -41,8 +44,8 @@ export class JsonCursor {
   }
 
   /**
-   * Reads a value and parses it. Throws a RejectedSpanError if the value is too large for a span,
-   * and a MalformedOtlpError if it is not JSON.
+   * Parses the next value. Throws a RejectedSpanError if it is too large, and a MalformedOtlpError
+   * if it is not JSON.
    */
   value(): unknown {
     const text = this.text();
@@ -57,7 +60,7 @@ export class JsonCursor {
     }
   }
 
-  /** Reads a value and returns its text. Only parsing finds mismatched brackets. */
+  /** Returns the text of the next value. Only the parser detects mismatched brackets. */
   text(): Buffer {
     const first = this.#peek();
     const bytes = this.#bytes;
@@ -102,7 +105,6 @@ export class JsonCursor {
   }
 }
 
-/** Whether each byte can be part of a number or of a literal such as `true`. */
 const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
   /[\w+.-]/.test(String.fromCharCode(byte)),
 );
@@ -112,10 +114,12 @@ export function camelCased(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Matches a pair of encoded surrogates (CESU-8), in Latin-1. */
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
-/** Decodes UTF-8. A pair of encoded surrogates becomes the character that it represents. */
+/**
+ * Decodes UTF-8. If each half of a surrogate pair is encoded separately, the pair becomes the
+ * character that it represents.
+ */
 export function textIn(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString();
   const joined = bytes.toString("latin1").replace(surrogatePairs, (pair) => {
@@ -126,7 +130,10 @@ export function textIn(bytes: Buffer): string {
   return Buffer.from(joined, "latin1").toString();
 }
 
-/** Parses the text. If necessary, replaces NaN and Infinity by `null`, as the intake does. */
+/**
+ * Parses a text. If it is not JSON, replaces NaN and Infinity by `null`, as the intake does, and
+ * parses it again.
+ */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);
@@ -149,7 +156,6 @@ function withoutNonFinite(text: string): string {
   return pieces.join("");
 }
 
-/** Returns the offset after the closing quote of the string that begins at `start`. */
 function afterString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;

@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. Names may be as in OTLP
-// (`traceId`) or as in protobuf (`trace_id`).
+// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. It accepts the names of
+// OTLP (`traceId`) and the names of protobuf (`trace_id`).
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -17,7 +17,7 @@ import {
   spansMax,
 } from "./otlp.ts";
 
-/** Yields every span in order. Throws a MalformedOtlpError. */
+/** Yields the spans. Throws a MalformedOtlpError if the request is malformed. */
 export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   const cursor = new JsonCursor(body);
   for (const name of cursor.members()) {
@@ -27,7 +27,6 @@ export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   cursor.end();
 }
 
-/** Yields the spans of each item of an array. `null` counts as an empty array. */
 function* spansOfItems(
   cursor: JsonCursor,
   name: string,
@@ -37,7 +36,6 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/** Yields the spans of a resource. Spans before its attributes wait until these are read. */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
@@ -58,7 +56,6 @@ function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   for (const read of waiting) yield ofResource(read, resource ?? noAttributes(), rejected);
 }
 
-/** Yields the names of an object's members. Skips a value that is not an object. */
 function membersAt(cursor: JsonCursor): Iterable<string> {
   if (cursor.isAt(Ascii.OpenBrace)) return cursor.members();
   cursor.text();
@@ -70,7 +67,6 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** Yields the spans of a scope. Ignores the scope's version if it follows the spans. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -87,7 +83,6 @@ function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   }
 }
 
-/** Returns a member by its name in OTLP or in protobuf. */
 function memberOf(value: unknown, name: string, protobufName = name): unknown {
   return isObject(value) ? (value[name] ?? value[protobufName]) : undefined;
 }
@@ -128,7 +123,6 @@ function spanOf(span: unknown): OtlpSpan {
   };
 }
 
-/** Returns an id as hexadecimal digits. Programs that follow protobuf write base64. */
 function idOf(value: unknown, bytes: number): string {
   const text = textOf(value);
   if (/^(?:[\da-f]{2})*$/i.test(text)) return text.toLowerCase();
@@ -155,7 +149,6 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Returns an attribute's value; undefined if the value has no known type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
   if (!isObject(value)) return undefined;
@@ -169,7 +162,6 @@ function anyValue(value: unknown, depth: number): unknown {
       case "intValue":
         return integerFrom(content);
       case "doubleValue":
-        // Clients send numbers that JSON does not have, such as NaN, as text.
         return typeof content === "number" ? content : Number(textOf(content));
       case "bytesValue":
         return Buffer.from(textOf(content), "base64").toString("hex");

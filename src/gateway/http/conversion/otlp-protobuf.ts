@@ -1,6 +1,6 @@
-// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. Unlike the decoders
-// of protobuf libraries, it continues after a malformed span. The field numbers are from
-// opentelemetry/proto/trace/v1/trace.proto, common.proto and resource.proto.
+// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. After a malformed
+// span it continues with the next one, which protobuf libraries do not. The field numbers are from
+// OpenTelemetry's trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
 import {
@@ -27,7 +27,6 @@ const WireType = {
 } as const;
 const { Varint, Fixed64, Bytes } = WireType;
 
-/** The wire type of each field that is read, by the field's number. */
 type Fields = Readonly<Record<number, number>>;
 
 const requestFields: Fields = { 1: Bytes };
@@ -49,7 +48,6 @@ const listFields: Fields = { 1: Bytes };
 
 const longVarint = "a varint has more than 10 bytes";
 
-/** A message within the bytes, and a position in it. */
 class Message {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -66,12 +64,13 @@ class Message {
     return this.#end - this.#at;
   }
 
-  /** Returns the rest of the message, with its own position. */
   copy(): Message {
     return new Message(this.#bytes, this.#at, this.#end);
   }
 
-  /** Moves to the next known field, whose value must then be read. Returns false at the end. */
+  /**
+   * Advances to the next known field. If it returns true, the caller must read the field's value.
+   */
   next(known: Fields): boolean {
     while (this.#at !== this.#end) {
       const wireType = this.#key();
@@ -106,7 +105,6 @@ class Message {
     return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /** Returns a signed 64-bit integer: a number if it has at most 7 bytes, else a bigint. */
   varint(): number | bigint {
     let [low, high] = [0, 0];
     for (let group = 0; group < 10; group++) {
@@ -126,7 +124,6 @@ class Message {
     return key & 7;
   }
 
-  /** Skips a value, which may be a group of fields. */
   #pass(wireType: number): void {
     let depth = 0;
     for (let type = wireType; ; type = this.#key()) {
@@ -146,7 +143,6 @@ class Message {
     throw this.#malformed(longVarint);
   }
 
-  /** Returns the start of the bytes, and moves to their end. */
   #bytesField(): number {
     const length = this.#smallVarint();
     const start = this.#at;
@@ -183,7 +179,7 @@ class Message {
   }
 }
 
-/** Yields every span in order. Throws a MalformedOtlpError. */
+/** Yields the spans. Throws a MalformedOtlpError if the request is malformed. */
 export function* protobufSpans(body: Buffer): Generator<ReadSpan, void> {
   const request = new Message(body);
   while (request.next(requestFields)) yield* spansOfResource(request.message());
@@ -213,7 +209,6 @@ function* spansOfScope(
   });
 }
 
-/** Returns the result and the error of `read` for field 1. The field may follow others. */
 function fieldOne<T>(
   message: Message,
   fields: Fields,
@@ -221,7 +216,6 @@ function fieldOne<T>(
 ): readonly [T | undefined, string] {
   let value: T | undefined;
   let problem = "";
-  // The error of a truncated message is reported when its spans are read.
   orRejected(() => {
     while (message.next(fields)) {
       const part = message.message();
@@ -234,7 +228,6 @@ function fieldOne<T>(
   return [value, problem];
 }
 
-/** Yields the spans in each field 2. */
 function* spansOfField(
   message: Message,
   fields: Fields,
@@ -310,7 +303,6 @@ function statusOf(message: Message): { isError: boolean; statusMessage: string }
   return { isError, statusMessage };
 }
 
-/** Stores a pair in `target`. Skips a pair without a value. Returns the key. */
 function readKeyValue(message: Message, target: Attributes, depth: number): string {
   let key = "";
   let value: unknown;
@@ -322,7 +314,6 @@ function readKeyValue(message: Message, target: Attributes, depth: number): stri
   return key;
 }
 
-/** Returns an attribute's value; undefined if the value has no known type. */
 function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;

@@ -1,5 +1,5 @@
-// Extracts the spans of language models from an OTLP request over HTTP, in protobuf or JSON.
-// Answers like a collector: the partial success reports spans that are not stored.
+// Converts the spans of language models in an OTLP request over HTTP. The answer is the same as a
+// collector's: if some spans are not stored, it reports a partial success.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -19,9 +19,7 @@ import {
 import { jsonSpans } from "./otlp-json.ts";
 import { protobufSpans } from "./otlp-protobuf.ts";
 
-/** Maximum bytes of a body, as in PostHog's capture. */
 const bodyBytesMax = 4_194_304;
-/** Bytes of events that are allowed in addition to `expansionMax` times the body. */
 const eventBytesFree = 262_144;
 const expansionMax = 8;
 const eventBytesMax = 8_388_608;
@@ -30,9 +28,7 @@ const PROTOBUF_TYPE = "application/x-protobuf";
 
 interface OtlpNotes {
   isJson: boolean;
-  /** Number of spans that are not stored for one of the `reasons`. */
   rejected: number;
-  /** Number of spans that do not belong to language models. */
   others: number;
   readonly reasons: string[];
 }
@@ -46,7 +42,7 @@ export class OtlpTraces implements Conversion {
     this.head = head;
   }
 
-  /** Whether the body may be empty. A protobuf message without any set field has no bytes. */
+  /** An empty body is a valid protobuf message without fields. */
   get takesEmpty(): boolean {
     return this.#isProtobuf;
   }
@@ -80,7 +76,6 @@ export class OtlpTraces implements Conversion {
     const rejected = this.notes.rejected + dropped;
     let message =
       rejected > 0 ? `Spans that are not stored: ${rejected} (${reasons.join("; ")})` : "";
-    // If no span is rejected, the message is a warning.
     if (rejected === 0 && others > 0)
       message = `Spans without an attribute of a language model (gen_ai. and the like) are not stored: ${others}`;
     return isJson ? jsonAnswer(rejected, message) : protobufAnswer(rejected, message);
@@ -90,7 +85,6 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /** Returns the events as JSON. The request id is a hash of the body, equal for every retry. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -116,7 +110,8 @@ export class OtlpTraces implements Conversion {
         }
         const hasRoom = resourceBytes <= bytesLeft;
         const text = hasRoom ? textOf({ ...read, resource, requestId, index }) : "";
-        // Processing a long resource takes time, so its bytes count even if the event is short.
+        // The bytes of the resource count even if the event is short, because a long resource takes
+        // time to process.
         bytesLeft = hasRoom ? bytesLeft - Math.max(resourceBytes, Buffer.byteLength(text)) : -1;
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
         else if (text === "") this.#reject("its values are nested too deeply");
@@ -143,12 +138,11 @@ export class OtlpTraces implements Conversion {
   }
 }
 
-/** Returns the event as JSON; "" if its values are nested too deeply for the stack. */
 function textOf(parts: SpanParts): string {
   try {
     return JSON.stringify(aiEventOf(parts));
   } catch (error) {
-    // The text of an attribute may contain JSON of any depth.
+    // The text of an attribute may contain JSON that is nested to any depth.
     if (!(error instanceof RangeError)) throw error;
     return "";
   }
@@ -160,7 +154,6 @@ function jsonAnswer(rejected: number, message: string): FixedAnswer {
   return { status: 200, headers: [["Content-Type", JSON_TYPE], nosniff], body };
 }
 
-/** Returns an ExportTraceServiceResponse in protobuf. */
 function protobufAnswer(rejected: number, message: string): FixedAnswer {
   const text = Buffer.from(message);
   const partial = [

@@ -1,19 +1,17 @@
-// The parts of an OTLP trace request that become events, in both encodings.
+// The parts of an OTLP trace request that become events. They are the same for JSON and protobuf.
 
-/** The attributes of a span. The object has no prototype, because a key may have any name. */
+/** The object has no prototype, because an attribute may have any name, such as `__proto__`. */
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /** The id of the trace in lower-case hexadecimal digits; "" if absent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** Start time in nanoseconds since the epoch; 0 if absent. */
+  /** Nanoseconds since the epoch. It is 0 if the span has no start. */
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;
-  /** The names of attributes without a readable value. */
   readonly valueless: readonly string[];
   readonly events: readonly SpanEvent[];
   readonly isError: boolean;
@@ -29,18 +27,14 @@ export type ReadSpan =
   | { readonly span: OtlpSpan; readonly resource: Attributes; readonly scopeVersion: string }
   | { readonly rejected: string };
 
-/** Maximum spans of a request, including spans that do not become events. */
 export const spansMax = 1_000;
-/** Maximum nesting of a value. With the levels around the value, an event may have 100 levels. */
+/** An event may have 100 levels. This leaves 10 levels for the objects that contain the value. */
 const valueDepthMax = 90;
-/** Maximum bytes of a span or resource. No stored record is larger. */
 export const spanBytesMax = 1_048_576;
-/** The request is malformed. The message states the reason and the offset. */
+/** The message contains the reason and the offset. */
 export class MalformedOtlpError extends Error {}
-/** A span is rejected. The other spans of the request are still read. */
 export class RejectedSpanError extends Error {}
 
-/** Returns the result of `read`, or the reason if a part of a request cannot be read. */
 export function orRejected<T>(
   read: () => T,
 ): { readonly value: T } | { readonly rejected: string } {
@@ -66,7 +60,6 @@ export function isObject(value: unknown): value is Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns a safe integer as a number, and any other integer as a string of its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);

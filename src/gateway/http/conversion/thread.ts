@@ -1,14 +1,14 @@
-// The thread that converts bodies, one after another. converter.ts runs on the main thread.
-
 import { Buffer } from "node:buffer";
 import { getPriority, platform, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { type Converted, conversionFor, type ToConvert } from "./converter.ts";
 
-// Errors without a stack are faster. An attribute may contain thousands of texts that are not JSON.
+// Creating an error is faster without a stack. This matters because an attribute may contain
+// thousands of texts that are not JSON.
 Error.stackTraceLimit = 0;
 
-// The event loop has priority over this thread. On Linux, the call changes only the calling thread.
+// Lowers the priority of this thread below that of the event loop. On Linux, the call affects only
+// the calling thread.
 if (platform() === "linux") setPriority(Math.min(getPriority() + 5, 19));
 
 parentPort?.on("message", ({ head, body }: ToConvert) => {

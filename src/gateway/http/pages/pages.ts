@@ -1,12 +1,11 @@
-// The pages of the public port, for a person with a browser. They are the front page, and the page
-// of errors to which the `type` of a problem links. They reveal nothing about this installation.
+// The pages of the public port: the front page, and the page of errors, to which the `type` of a
+// problem links. The pages contain no information about this installation.
 
 import { createHash } from "node:crypto";
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
 import { type FixedAnswer, nosniff } from "../reply.ts";
 
-/** Returns a page. `style` is the text of its style element, and the policy has its hash. */
 function fixedPage(html: string, style: string, cachedSeconds: number): FixedAnswer {
   const policy = [
     "default-src 'none'",
@@ -100,7 +99,6 @@ ${notesText(warningTable)}
 function errorText(code: ErrorCode): string {
   const { status, title, when, remedy } = errorTable[code];
   const meaning = sentence(when);
-  // Some titles are complete descriptions.
   const more = meaning === `${title}.` ? "" : ` ${escaped(meaning)}`;
   return `${noteText(code, `<strong>${escaped(title)}.</strong>${more}`, remedy)}
 <p class="soft">Retry: ${retryWords(status)}.</p>`;
@@ -116,18 +114,15 @@ function noteText(code: string, meaning: string, remedy: string): string {
   return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${meaning}</p>\n<p>${escaped(remedy)}</p>`;
 }
 
-/** Returns how a client may retry a request with such an error. */
 export function retryWords(status: ErrorRow["status"]): string {
   if (status === 413) return "in smaller parts";
   return status === 429 || status === 503 ? "after Retry-After" : "no";
 }
 
-/** Returns whether the first word stays in lower case at the beginning of a sentence. */
 function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }
 
-/** Returns a clause of a table as a sentence. */
 export function sentence(words: string): string {
   const first = isNameFirst(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
   return `${first}${words.endsWith(".") ? "" : "."}`;
@@ -175,7 +170,6 @@ export const robots: FixedAnswer = {
   body: "User-agent: *\nDisallow: /\n",
 };
 
-/** The answer for a missing icon, after which browsers do not request it again. */
 export const favicon: FixedAnswer = {
   status: 204,
   headers: [["Cache-Control", "public, max-age=86400"]],

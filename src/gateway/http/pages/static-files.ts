@@ -1,5 +1,5 @@
-// Serves the scripts of the npm package posthog-js to pages. Reads all scripts at start, so that
-// requests never name a file. Compresses a script when it is first requested.
+// Serves the scripts of the npm package posthog-js. All scripts are read at start, so a request can
+// never read any other file.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -28,15 +28,13 @@ interface Form {
 }
 
 const CACHED = "public, max-age=3600";
-/** Matches files for bundlers. Pages cannot load them as scripts. */
 const forBundlers = /^(main|module)\b/;
 const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package posthog-js in `folder`. If `folder` is undefined, searches `node_modules` of
- * the current folder, then `node_modules` of the folders above this program, then the npm package.
- * Returns undefined if there is no package, or if `folder` is `off`.
+ * If `folder` is undefined, uses the nearest installed package. Returns undefined if there is no
+ * package, or if `folder` is `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -70,8 +68,6 @@ class Script {
     if (this.#plain === undefined) {
       this.#hash = createHash("sha256").update(this.#text).digest("base64url").slice(0, 22);
       this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
-      // Compressing takes the thread pool some milliseconds. Meanwhile, the script is sent
-      // uncompressed.
       gzip(this.#text, { level: 9 }, (error, zipped) => {
         if (error === null)
           this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
@@ -99,7 +95,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   };
 }
 
-/** Returns whether the header names the tag. Ignores `W/`, which a compressing proxy adds. */
+/** Compares ETags. The prefix `W/` is ignored, because a proxy that compresses answers adds it. */
 function isNamedIn(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === "") return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
@@ -119,8 +115,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // The copy of the npm package comes last, so that an installed version has precedence. It is
-  // outside of node_modules, where npm would remove it.
+  // An installed version has precedence over the copy in the npm package. The copy is outside of
+  // node_modules, because npm would remove it there.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }

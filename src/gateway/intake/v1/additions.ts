@@ -1,6 +1,5 @@
-// Adds session, window, options and SDK to the `properties` of a v1 event, where PostHog stores
-// them. These members are written before the client's own members. So the client's members count,
-// because the last member of a name counts.
+// Adds the session, window, options and SDK to the `properties` of a v1 event, because PostHog
+// stores them there. If the client sends a member of the same name, the client's value counts.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -16,7 +15,6 @@ import { isEmptyArray } from "../../../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../../records/table.ts";
 import { keepReplaced, type Verdict } from "../../../records/verdict.ts";
 
-/** Maximum bytes of a session id, a window id or options. Longer values are ignored. */
 export const additionBytesMax = 4_096;
 
 const parts =
@@ -29,7 +27,10 @@ const switches = [
 
 export type Ignored = Pick<Verdict, "replaced">;
 
-/** Returns the members to add, or "". Every event of the request gets the members in `lib`. */
+/**
+ * Returns the members to add, or "" if there are none. The members in `lib` are added to every
+ * event of the request.
+ */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);
   if ((types & parts) === 0) return lib;
@@ -61,7 +62,6 @@ function idMember(
 
 function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string {
   if (isNothing(type)) return "";
-  // PHP encodes an empty object as an empty array.
   if (type === TokenType.Array && isEmptyArray(token, 0, token.length)) return "";
   const ignore = (): void => keepReplaced(ignored, "options", token);
   if (type !== TokenType.Object || token.length > additionBytesMax) {
@@ -85,7 +85,6 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
   return members.join(",");
 }
 
-/** Converts an option to a boolean. Like PostHog, accepts a number, or a text such as "true". */
 function switchOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;
@@ -95,7 +94,6 @@ function switchOf(value: unknown): boolean | undefined {
   return text === "false" || text === "0" ? false : undefined;
 }
 
-/** Returns whether `properties` is an object or counts as an empty object. */
 export function takesAdditions({ body, table, row }: ItemView): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
   if (type !== TokenType.Array) return isObjectOrNothing(type);
@@ -111,7 +109,6 @@ export function bytesWithAdditions({ table, row }: ItemView, additions: string):
   );
 }
 
-/** Writes the item with the additions to the start of the target. Returns the end of the text. */
 export function writeWithAdditions(
   { body, table, row }: ItemView,
   additions: string,
@@ -135,7 +132,6 @@ export function writeWithAdditions(
   return at + body.copy(target, at, start + 1, itemEnd);
 }
 
-/** Returns whether an object is empty. [start, end) follows its opening brace. */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;
   while (at < end && body[at]! <= Ascii.Space) at++;

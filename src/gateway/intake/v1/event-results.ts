@@ -1,6 +1,6 @@
-// The outcome of each event of a v1 request, and the answer that lists the outcomes by uuid. A
-// batch may have half a million events, so an outcome takes a few bytes of typed arrays and no
-// object.
+// Stores the outcome of each event of a v1 request, and writes the answer, which lists the outcomes
+// by uuid. A batch may have half a million events. So each outcome takes only a few bytes of typed
+// arrays.
 
 import { Buffer } from "node:buffer";
 import {
@@ -19,17 +19,15 @@ import type { LoopShare } from "../loop-share.ts";
 import { type FilterCode, Tally } from "../tally.ts";
 import type { UuidList } from "./uuids.ts";
 
-/** Why an event is not stored. Whether to retry it depends on its state, not on this code. */
 type DetailCode = ErrorCode | DropCode | FilterCode | "performance_event";
 
 const State = {
   Waiting: 0,
   Dropped: 1,
-  /** The event is in a frame whose outcome is not known yet. */
   Placed: 2,
   Stored: 3,
   Refused: 4,
-  /** The answer has the result of another event with the same uuid instead. */
+  /** The answer does not list this event, because it lists another event with the same uuid. */
   Unnamed: 5,
 } as const;
 type State = (typeof State)[keyof typeof State];
@@ -43,7 +41,7 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
-/** Maximum number of results written per event loop iteration. They take half a millisecond. */
+/** Writing this number of results takes half a millisecond. */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -52,7 +50,10 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /** The index in `detailCodes` of a dropped or refused event. For others, the warning bits. */
+  /**
+   * For a dropped or refused event, the index of its error in `detailCodes`. For other events, the
+   * bits of their warnings.
+   */
   readonly #details: Uint32Array;
   #hints: Map<number, string> | undefined = undefined;
 
@@ -76,7 +77,6 @@ export class EventResults {
     this.#details[index] = warnings;
   }
 
-  /** Records the outcome of a frame for its events, from `first` to `last`. */
   settled(
     { first, last }: { first: number; last: number },
     outcome: FrameOutcome,
@@ -103,7 +103,6 @@ export class EventResults {
     return counts;
   }
 
-  /** Sends the answer. `notSent` is why some events were not sent to the store. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
     const writer = new ResultWriter({
@@ -121,10 +120,7 @@ export class EventResults {
     return this.#answerInTurns(v1, writer);
   }
 
-  /**
-   * Chooses the event that the answer lists for the nil UUID, and the event for the max UUID.
-   * Prefers an event to retry.
-   */
+  /** Several events may have the nil or the max UUID. The answer lists only one event for each. */
   #nameBlanksOnce(): void {
     const states = this.#states;
     const rank = (index: number): number =>
@@ -161,11 +157,9 @@ interface Outcomes {
   readonly notSent: ErrorCode | undefined;
 }
 
-/** Measures all results, then writes them. Each call continues up to the event `end`. */
 class ResultWriter {
   hasRetry = false;
   readonly #of: Outcomes;
-  /** The text that follows a uuid, by state and detail. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
   #measuredEnd = 0;
@@ -181,12 +175,10 @@ class ResultWriter {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       const index = this.#measuredEnd;
       if (this.#of.states[index] === State.Unnamed) continue;
-      // Two quotes per uuid, and a comma after each result except the last.
       this.#bytes += uuidBytes + 3 + this.#textOf(index).length;
     }
   }
 
-  /** Writes results. Returns the whole answer if `end` is the number of all events. */
   write(end: number): Buffer {
     this.#text ??= this.#begin();
     const text = this.#text;
@@ -228,7 +220,6 @@ class ResultWriter {
   }
 }
 
-/** Returns the result of a dropped event. `details` has only the code, because programs read it. */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }
@@ -273,7 +264,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, explanation.hint);
   }
 
-  /** Counts a removed event as a result, because the client retries unlisted events. */
+  /** A removed event must have a result, because the client retries events without one. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
@@ -294,7 +285,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /** If only a part is stored, only its warnings count. The retry reports the others. */
+  /** If only a part of the request is stored, the other warnings are counted at the retry. */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

@@ -1,5 +1,5 @@
-// The newer protocol (v1). The key is in a header. Each event has a uuid. The answer reports the
-// outcome of each event, and the client retries only the events that were not stored.
+// The newer protocol (v1). The key is in a header. The answer contains the outcome of each event by
+// its uuid, and the client retries only events that were not stored.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -25,7 +25,6 @@ export class V1Protocol implements Protocol {
   readonly #v1: V1Request;
   readonly #share: LoopShare;
   #head: V1Head = { requestId: "", clientClockMs: Number.NaN, lib: "" };
-  /** The outcome of each event. Set when the uuids are read. */
   #results!: EventResults;
 
   constructor(v1: V1Request, share: LoopShare) {
@@ -85,18 +84,16 @@ export class V1Protocol implements Protocol {
 }
 
 interface V1Head {
-  /** The id of the request, a UUID in lower case; "" if the client sends no id. */
   readonly requestId: string;
-  /** The client's clock in milliseconds since 1970; NaN if the client sends no time. */
   readonly clientClockMs: number;
-  /** The SDK as `"$lib":"…","$lib_version":"…"`; "" if the SDK is unknown. */
+  /** The SDK's name and version as `"$lib":"…","$lib_version":"…"`, or "" if it is unknown. */
   readonly lib: string;
 }
 
-/** Maximum characters of the SDK's header, as in PostHog. The header is stored with each event. */
+/** The same limit as in PostHog. It exists because the header is stored with each event. */
 const sdkInfoCharactersMax = 200;
 
-/** Reads the headers. Rejects a malformed header, but ignores a malformed SDK header. */
+/** Rejects a request with a malformed header. A malformed SDK header is ignored. */
 export function readV1Head({
   requestId,
   attempt,
@@ -117,7 +114,6 @@ export function readV1Head({
   return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
 }
 
-/** Returns the members for an SDK of the form `name/version`; "" if the text has another form. */
 function libOf(sdkInfo: string): string {
   const slash = sdkInfo.lastIndexOf("/");
   const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
@@ -126,7 +122,6 @@ function libOf(sdkInfo: string): string {
   return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
 }
 
-/** Reads the envelope. Ignores a key in the body, because `apiKey` is the key of the header. */
 function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },
   apiKey: string,

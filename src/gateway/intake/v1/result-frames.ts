@@ -1,5 +1,5 @@
-// Writes the events of a v1 request to its own frames, even if there are few events, so that the
-// outcome of each event is known.
+// Writes the events of a v1 request to frames that contain no other events. So the outcome of each
+// event is known.
 
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
@@ -16,18 +16,17 @@ import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
-  /** The id of the request, equal at each retry; "" if the client sends no id. */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
-/** Share of a frame's size from which it is full, so that the event that fills it usually fits. */
+/** A frame that is filled to this share counts as full. So the last event usually fits into it. */
 const fullShare = 3 / 4;
 const overheadBytes = 256;
 
 /**
- * A client may retry the events of some frames without the events between them. So only the events
- * in a frame decide where it ends: after the event that fills it, in bytes as the client sent them.
+ * A client may retry only the events of some frames. So the end of a frame must depend only on the
+ * events in it, and is determined by the number of bytes that the client sent.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -36,11 +35,10 @@ export class ResultFrames extends OwnFrames {
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * Whether a frame with the same id must be a retry. If an event has no uuid and the request has
-   * no id, the frame may contain equal events of another client.
+   * This flag is true if an earlier frame with the same id can only be an earlier attempt. If an
+   * event has no uuid and the request has no id, an equal frame may also be from another client.
    */
   #isNamed = true;
-  /** Bytes as the client sent them, plus `overheadBytes` for each event. */
   #bytesFilled = 0;
 
   constructor(work: Work, publisher: Publisher, { requestId, results }: ResultFramesOptions) {
@@ -64,7 +62,6 @@ export class ResultFrames extends OwnFrames {
     return this.frame;
   }
 
-  /** Returns a message id that depends only on the frame's events. */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
     return this.#isNamed ? name : "";
@@ -75,7 +72,6 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /** Returns whether the frame is full, or too small for the next event. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;
@@ -100,7 +96,6 @@ export class ResultFrames extends OwnFrames {
     );
   }
 
-  /** Copies the frame into a larger frame with space for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
@@ -142,15 +137,14 @@ class ResultWaiter implements FrameWaiter {
     bytes: number,
     messageBytes: number,
   ): void {
-    // Called first, because the next call may send the answer, which contains the results.
+    // The results must be set first, because the next call may send the answer with them.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
   }
 }
 
-/** Maximum bytes of items that are copied together and hashed in one call, which is faster. */
 const collectedBytesMax = 16_384;
-/** Separates items. JSON never contains this byte, so different lists have different bytes. */
+/** This byte separates items. It never occurs in JSON, so different lists have different hashes. */
 const END = 0;
 
 class ItemsHash {

@@ -1,6 +1,6 @@
-// Reads the uuids of a v1 request. If two events have the same uuid, or an event has no uuid, the
-// whole request is rejected. Only the nil and the max UUID may be repeated, because clients send
-// them for events without a uuid.
+// Reads the uuids of a v1 request. If two events have the same uuid, or an event has none, the
+// whole request is rejected. Only the nil UUID and the max UUID may be repeated, because clients
+// send them for events without a uuid.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -17,17 +17,17 @@ import type { Work } from "../work.ts";
 const wordsPerUuid = 4;
 
 export class UuidList {
-  /** The indexes of the events with the nil UUID, then of the events with the max UUID. */
+  /** Two lists of indexes: the events with the nil UUID, and the events with the max UUID. */
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
   /**
-   * A hash table with open addressing. A slot has the index of a uuid plus 1, or 0. At least half
-   * of the slots are free.
+   * A hash table with open addressing. A used slot contains the index of a uuid plus 1, and a free
+   * slot contains 0. At least half of the slots are free.
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // A secret key per list, so that no choice of uuids makes the table slow.
+  // Each list has a random secret key, so that no choice of uuids makes the table slow.
   readonly #key = randomFillSync(new Uint32Array(2));
   #probes = 0;
 
@@ -42,12 +42,14 @@ export class UuidList {
     return this.#length;
   }
 
-  /** Number of examined slots, as a measure of work. Each `add` examines at least one slot. */
   get probes(): number {
     return this.#probes;
   }
 
-  /** Adds a uuid. Returns the index of an equal uuid; -1 without one, and for nil and max. */
+  /**
+   * Adds a uuid. Returns the index of an equal uuid that was added before. Returns -1 if there is
+   * none, or for the nil UUID and the max UUID.
+   */
   add(text: Buffer, start: number): number {
     const words = this.#words;
     const first = this.#length * wordsPerUuid;
@@ -112,14 +114,14 @@ function fourDigits(text: Buffer, start: number): number {
   let value = 0;
   for (let at = start; at < start + 4; at++) {
     const byte = text[at]!;
-    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9. The
-    // formula avoids an unpredictable branch.
+    // Letters of both cases have bit 6 (0x40) set. Their lowest four bits are their hexadecimal
+    // value minus 9. This formula needs no branch, because the branch would be unpredictable.
     value = (value << 4) | ((byte & 0xf) + 9 * (byte >>> 6));
   }
   return value;
 }
 
-/** Maximum number of slots that are examined per slice. This takes a quarter of a millisecond. */
+/** Examining this number of slots takes a quarter of a millisecond. */
 const probesAtOnceMax = 512;
 
 export function readUuids(work: Work): UuidList | Problem {
@@ -128,7 +130,6 @@ export function readUuids(work: Work): UuidList | Problem {
   return reader.problem ?? reader.uuids;
 }
 
-/** Reads the uuids in slices, for a batch of any length. Stops if `refusal` returns a problem. */
 export async function readUuidsInTurns(
   work: Work,
   share: LoopShare,
@@ -150,7 +151,6 @@ export async function readUuidsInTurns(
   return reader.uuids;
 }
 
-/** Reads uuids. Stops at the first uuid that is missing, malformed, or equal to an earlier uuid. */
 class UuidReader {
   readonly uuids: UuidList;
   problem: Problem | undefined = undefined;
@@ -163,7 +163,6 @@ class UuidReader {
     this.#table = table;
   }
 
-  /** Reads rows up to `end`, or until `probesMax` probes. Returns the next row. */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;
     const probesEnd = uuids.probes + probesMax;

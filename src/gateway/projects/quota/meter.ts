@@ -1,20 +1,16 @@
-// One project's meter in this process: token buckets that enforce the project's quota, and counts
-// for its usage record. A request needs only a few additions, and no timer or memory.
+// The meter of one project in this process. It enforces the quota with token buckets, and counts
+// usage for the usage record.
 
 import { expansionBytesAMinute } from "../../../platform/base/errors.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 
 export interface Counts {
-  /** Number of stored events, including those of requests that were answered 503. */
   readonly accepted: number;
   readonly storedBytes: number;
-  /** Number of events that were not acknowledged in time. They may be stored or not. */
   readonly unknown: number;
   readonly dropped: number;
   readonly rateLimitedRequests: number;
-  /** Number of events in rejected requests, except in bodies that were not scanned. */
   readonly rateLimitedEvents: number;
-  /** The bytes of the rejected requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
 }
 
@@ -28,18 +24,22 @@ export const noCounts: Counts = {
   rateLimitedBytes: 0,
 };
 
-/** Minimum burst: as much as an SDK sends in one request, so that a low quota locks no one out. */
+/**
+ * An SDK can send this much in one request, so even a low quota accepts every client's requests.
+ */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
-/** Tokens per second, tokens of a burst, and the maximum debt that a request may leave. */
 interface Rate {
   readonly perSecond: number;
   readonly burst: number;
   readonly debtMax: number;
 }
 
-/** Minimum wait of a project that is far over its quota. Its bodies are rejected without a scan. */
+/**
+ * If a project must wait longer than this, it is far over its quota. Its bodies are then rejected
+ * without a scan.
+ */
 const farOverMs = 100;
 
 const expansionRate: Rate = {
@@ -49,10 +49,8 @@ const expansionRate: Rate = {
 };
 
 /**
- * Refills tokens at a rate, up to a burst. While there is a token, a request may take more tokens
- * than there are. So a request larger than the burst is accepted. The debt must be paid off before
- * the next request. The debt is limited, so that no stranger's request locks a project out for
- * hours.
+ * A request may take more tokens than there are, if there is at least one. The resulting debt is
+ * limited, so that one request cannot block a project for hours.
  */
 class TokenBucket {
   #rate: Rate;
@@ -65,14 +63,16 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Changes the rate. Tokens and debt stay, so that the change grants no second burst. */
+  /**
+   * The tokens and the debt do not change, so that a change of the rate does not allow a second
+   * burst.
+   */
   change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#rate = rate;
     this.#level = Math.max(-rate.debtMax, Math.min(this.#level, rate.burst));
   }
 
-  /** Maximum number of tokens that one request can ever take. */
   get requestMax(): number {
     return this.#rate.burst + this.#rate.debtMax;
   }
@@ -81,12 +81,14 @@ class TokenBucket {
     return this.#rate.perSecond;
   }
 
-  /** Whether there were no tokens at the last call of `waitMs`. */
   get isEmpty(): boolean {
     return this.#level <= 0;
   }
 
-  /** Returns the milliseconds until `tokens` can be taken within the allowed debt; 0 means now. */
+  /**
+   * Returns the number of milliseconds until `tokens` can be taken without exceeding the allowed
+   * debt. 0 means that they can be taken now.
+   */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
     const due = Math.max(0, tokens - this.#rate.debtMax);
@@ -95,13 +97,11 @@ class TokenBucket {
       : Math.max(1, ((due - this.#level) / this.#rate.perSecond) * 1_000);
   }
 
-  /** Takes tokens, and returns their number. `waitMs` must have returned 0 for them. */
   take(tokens: number): number {
     this.#level -= tokens;
     return tokens;
   }
 
-  /** Puts tokens back, up to the burst, because tokens may have been refilled meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#rate.burst, this.#level + tokens);
@@ -116,18 +116,19 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
-  /** The number of this meter among the project's meters. An earlier one may have been evicted. */
+  /**
+   * The number of this meter. It is 0 for the first meter of the project, and higher if earlier
+   * meters were evicted.
+   */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
-  /** Whether the last exceeded limit was the limit for bytes, not the limit for events. */
   #isOverBytes = false;
   readonly #counts: { -readonly [Name in keyof Counts]: number } = { ...noCounts };
 
-  /** `monotonicMs` is called only for a project with a quota, and for bodies that expand far. */
   constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
     this.series = series;
@@ -139,7 +140,6 @@ export class Meter implements ProjectMeter {
       rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
     );
     this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
-    // Rejections by the previous quota do not count for the new quota.
     this.#portions = new Portions();
   }
 
@@ -197,7 +197,6 @@ export class Meter implements ProjectMeter {
     const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
     const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
-    // If both waits are 0, but a portion is pending, the last exceeded limit stays the reason.
     if (eventsMs + bytesMs > 0) this.#isOverBytes = bytesMs > eventsMs;
     if (this.#events?.isEmpty || this.#bytes?.isEmpty) this.#portions.refused(monotonicMs);
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
@@ -234,7 +233,6 @@ export class Meter implements ProjectMeter {
   }
 }
 
-/** The tokens that a request holds; 0 without a limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -316,17 +314,16 @@ function refusalBy(
   return { what, waitMs, perSecond, requestMax };
 }
 
-/** Returns the tokens of a request, at least 1, because every request is work. */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
 }
 
 /**
- * A flood is admitted in portions of this duration. Otherwise, each request would be a frame with
- * an fsync, which would delay other projects.
+ * The requests of a flood are admitted in groups, with one group per interval of this length.
+ * Otherwise, each request would need its own frame and fsync.
  */
 export const portionMs = 25;
-/** Number of rejections within a portion that count as a flood: about 300 per second. */
+/** This number of rejections in an interval, about 300 per second, counts as a flood. */
 export const refusalsOfFlood = 8;
 
 class Portions {
@@ -380,7 +377,6 @@ export class Meters {
     return meter;
   }
 
-  /** Marks the project as deleted. If it is added again soon, its meter continues. */
   leave(projectId: string): void {
     if (this.#meters.has(projectId)) this.#deleted.add(projectId);
     if (this.#deleted.size <= this.#deletedMax) return;

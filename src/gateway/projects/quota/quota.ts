@@ -1,11 +1,9 @@
-// Parses a project's quota from its registry entry, and formats it as text for people.
-
 import type { ProjectQuota } from "../project.ts";
 
-/** Default burst. SDKs collect events for this duration before they send them. */
+/** SDKs collect events for this time before they send them. */
 export const burstSecondsDefault = 10;
 
-/** Parses the field `limits` of a stored entry. Returns a text that describes an error. */
+/** Parses the field `limits` of a stored entry. Returns a text with the error if it is invalid. */
 export function parseQuota(value: unknown): ProjectQuota | string | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -69,7 +67,7 @@ export function isStreamShare(value: number): boolean {
   return value >= 1 && value <= streamShareMax;
 }
 
-/** Returns whether the value is a finite positive number. JSON's 1e999 is not finite. */
+/** The check for a finite number is necessary because JSON.parse returns Infinity for 1e999. */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

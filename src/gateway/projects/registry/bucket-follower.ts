@@ -1,5 +1,6 @@
-// Follows the registry's bucket by polling: reads the whole bucket, and then each new entry. If a
-// bucket lost entries, was recreated or may have been restored, it is read again from the start.
+// Follows the bucket of the registry by polling. It reads the whole bucket once, and then each new
+// entry. If the bucket has lost entries, was recreated or may have been restored, the whole bucket
+// is read again.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -26,14 +27,10 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
   readonly pollMs: number;
-  /** Returns the projects that have events in the streams. Called before the first reading. */
   readonly storedEvents: () => Promise<StoredEvents>;
-  /** Returns whether this process knows projects and cannot have missed any. */
   readonly knowsProjects: () => boolean;
-  /** Called if the bucket is unexpectedly missing. The bucket is not created again. */
   readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
-  /** Called with the reason if the bucket cannot be read before the first reading. */
   readonly onFailure: (error: unknown) => void;
   readonly onChange: (key: string, news: EntryNews) => void;
 }
@@ -41,29 +38,22 @@ interface BucketFollowerOptions extends BucketPlace {
 interface Progress {
   readonly created: string;
   sequence: number;
-  /** Every key that has an entry or a deletion marker. Each key has only one of the two. */
   readonly keys: Set<string>;
 }
 
 const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
-/** Consecutive unanswered queries after which the whole bucket is read again. */
 const unansweredInARowMax = 3;
-/** Time without an answer after which the store may be cut off from this gateway. */
 const unansweredMsMax = 250;
 
 export class BucketFollower {
   readonly #options: BucketFollowerOptions;
   readonly #closing = new AbortController();
-  /** Whether all entries that the last answer reported have been read. */
   #isUpToDate = false;
-  /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
   #askedMonotonicMs: number | undefined;
-  /** Whether the connection was lost since the last reading. If so, the data may differ. */
   #mustReadAgain = false;
   #isReported = false;
-  /** Whether a reading was compared with the streams. */
   #isCompared = false;
 
   constructor(options: BucketFollowerOptions) {
@@ -71,7 +61,6 @@ export class BucketFollower {
     void this.#noteDisconnects();
   }
 
-  /** Whether the last query was answered, and all entries up to its answer have been read. */
   get isConfirmed(): boolean {
     const askedMs = this.#askedMonotonicMs;
     const isLate = askedMs !== undefined && performance.now() - askedMs > unansweredMsMax;
@@ -117,7 +106,8 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || !this.#options.knowsProjects();
-    // Called before the reading, so that the reading has every project with events stored by now.
+    // The stored events must be queried before the bucket is read. Then every project that has
+    // stored events by now is in the bucket.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
@@ -139,7 +129,6 @@ export class BucketFollower {
     }
   }
 
-  /** Polls until the bucket must be read again. Rejects after several unanswered queries. */
   async #poll(reader: BucketReader, progress: Progress): Promise<void> {
     const { connection, pollMs } = this.#options;
     const { signal } = this.#closing;
@@ -159,9 +148,8 @@ export class BucketFollower {
   }
 
   /**
-   * Reads the entries that were added since the last call. Returns false if the bucket must be read
-   * again, because it is missing, was recreated, ends earlier, or has fewer entries. A purge or an
-   * age limit removes entries without a marker.
+   * Returns false if the whole bucket must be read again. This is necessary if the bucket is
+   * missing, was recreated, has a lower last sequence, or has fewer entries.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
     const { created, sequence, keys } = progress;
@@ -189,7 +177,6 @@ export class BucketFollower {
     }
   }
 
-  /** Opens the bucket. Creates it at a first start. Later, returns undefined if it is missing. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
@@ -199,7 +186,6 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /** Marks the loss. If the mark cannot be written, only this process detects the loss. */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {

@@ -1,4 +1,4 @@
-// The registry's bucket in JetStream, and the format of its values.
+// The registry's buckets in JetStream, and the format of a project's entry.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
@@ -17,74 +17,89 @@ import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import type { Project } from "../project.ts";
 import { parseQuota, quotaValue } from "../quota/quota.ts";
 
-/** Where a bucket is. Each subject prefix has its own buckets. */
+/** `projects` has an entry per project, `rules` the versions of their rules. */
+type BucketKind = "projects" | "rules";
+
 export interface BucketPlace {
   readonly prefix: string;
-  /** Minimum number of replicas. A gateway raises a bucket with fewer replicas. */
+  /** Default: `projects`. */
+  readonly kind?: BucketKind | undefined;
   readonly replicas: number;
-  /** The JetStream domain of the hub. Only on a leaf node, whose bucket is a mirror. */
+  /**
+   * The domain of the hub. It is set only on a leaf node, whose bucket mirrors the hub's bucket.
+   */
   readonly hubDomain?: string | undefined;
 }
 
 const nameCharsMax = 200;
 export const keyCharsMax = 200;
 
-export function bucketName(prefix: string): string {
-  return `${prefix}_projects`;
+export function bucketName(prefix: string, kind: BucketKind = "projects"): string {
+  return `${prefix}_${kind}`;
 }
 
-/** Opens or creates the bucket. Rejects if it is a mirror that has never caught up with the hub. */
+const bucketTitles = { projects: "project registry", rules: "rules bucket" } as const;
+
+function titleOf({ kind = "projects" }: Pick<BucketPlace, "kind">): string {
+  return bucketTitles[kind];
+}
+
+/**
+ * Opens or creates the bucket. Rejects if it is a mirror that has never been up to date with the
+ * hub.
+ */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
   if (found !== undefined) return found;
-  const { prefix, replicas, hubDomain } = place;
-  const name = bucketName(prefix);
+  const { prefix, kind, replicas, hubDomain } = place;
+  const name = bucketName(prefix, kind);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // With a longer history, older values would still have the keys that a rotation removed.
+  // The bucket keeps only the last value of an entry. Older values would still contain the keys
+  // that a rotation has removed.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
-      throw replicasError(error, replicas);
+      throw replicasError(error, place);
     });
-  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  if (hubDomain !== undefined) await requireFilled(connection, { ...place, hubDomain });
   return bucket;
 }
 
-function replicasError(error: unknown, replicas: number): unknown {
+function replicasError(error: unknown, place: BucketPlace): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
-  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
-  return new Error(`cannot create the project registry: ${error.message}: ${fix}`, {
+  const fix = `PENSTOCK_REPLICAS=${place.replicas} needs a cluster, but this server is not in one: set it to 1, or form a cluster`;
+  return new Error(`cannot create the ${titleOf(place)}: ${error.message}: ${fix}`, {
     cause: error,
   });
 }
 
-/** Opens the bucket, or returns undefined if it does not exist. Rejects like `openBucket`. */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
 ): Promise<KV | undefined> {
-  const { prefix, hubDomain } = place;
-  const name = bucketName(prefix);
+  const { prefix, kind, hubDomain } = place;
+  const name = bucketName(prefix, kind);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
-  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
-  // `open` does not create a bucket that has just vanished.
+  if (hubDomain !== undefined) await requireFilled(connection, { ...place, hubDomain });
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
-/** Returns the prefix of the subjects to write to. On a leaf node, these are the hub's subjects. */
+/**
+ * Returns the prefix of the subjects for writing. On a leaf node, these are the subjects of the
+ * hub.
+ */
 export async function entrySubjects(
   connection: NatsConnection,
-  { prefix }: BucketPlace,
+  { prefix, kind }: BucketPlace,
 ): Promise<string> {
-  const name = bucketName(prefix);
+  const name = bucketName(prefix, kind);
   const state = await (await bucketReader(connection, name)).state();
   const hubApi = state?.config.mirror?.external?.api;
   const subjects = bucketSubjects(name);
   return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
-/** Raises the replicas, because the bucket's creator may have had a lower setting. */
 export async function raiseReplicas(
   connection: NatsConnection,
   { config, replicas, log }: { config: StreamConfig; replicas: number; log: Pick<Log, "warn"> },
@@ -118,9 +133,11 @@ type ParsedProject =
   | { readonly ok: true; readonly project: Project }
   | {
       readonly ok: false;
-      /** The error in the value. Does not show the value. */
       readonly fault: string;
-      /** Whether the entry's keys belong to no project (401). Else the keys may be valid (503). */
+      /**
+       * This flag is true if the keys of the entry certainly belong to no project, so that requests
+       * get a 401. If it is false, the keys may be valid, so requests get a 503.
+       */
       readonly isUnowned: boolean;
     };
 
@@ -141,7 +158,7 @@ function parseValue(id: string, value: Uint8Array): Project | string {
     return "it is not JSON";
   }
   if (typeof parsed !== "object" || parsed === null) return "it is not an object";
-  const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
+  const { id: ownId, name, keys, enabled, limits, rules } = parsed as Record<string, unknown>;
   if (ownId !== id) return "its id differs from the key of the entry";
   if (typeof name !== "string") return "name is not a string";
   if (typeof enabled !== "boolean") return "enabled is not a boolean";
@@ -150,29 +167,36 @@ function parseValue(id: string, value: Uint8Array): Project | string {
   }
   const quota = parseQuota(limits);
   if (typeof quota === "string") return quota;
-  return { id, name, keys: keys as string[], enabled, quota };
+  if (rules !== undefined && !isVersion(rules)) return "rules is not a version";
+  return { id, name, keys: keys as string[], enabled, quota, rulesVersion: rules };
 }
 
-export function projectValue({ id, name, keys, enabled, quota }: Project): string {
+export function isVersion(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+export function projectValue({ id, name, keys, enabled, quota, rulesVersion }: Project): string {
   return JSON.stringify({
     id,
     name,
     keys,
     enabled,
     ...(quota === undefined ? {} : { limits: quotaValue(quota) }),
+    ...(rulesVersion === undefined ? {} : { rules: rulesVersion }),
   });
 }
 
-/** Replaces fields of the value. All other fields stay, including those of newer versions. */
+/** All other fields stay unchanged, even unknown fields that a newer version has written. */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
-  const { quota, ...others } = changed;
+  const { quota, rulesVersion, ...others } = changed;
+  const rules = "rulesVersion" in changed ? { rules: rulesVersion } : {};
   const limits =
     "quota" in changed ? { limits: quota && { ...entry.limits, ...quotaValue(quota) } } : {};
-  return JSON.stringify({ ...entry, ...others, ...limits });
+  return JSON.stringify({ ...entry, ...others, ...limits, ...rules });
 }
 
-/** An expected failure of a command. The message is for the operator. */
+/** A failure that a command expects. Its message is shown to the operator. */
 export class ProjectError extends Error {}
 
 export class DamagedEntryError extends ProjectError {}
@@ -186,7 +210,7 @@ export class UnknownProjectError extends ProjectError {
   }
 }
 
-/** Prefixes of PostHog's secret keys. Clients publish a project's key, so it must not be secret. */
+/** Clients publish a project's key, so it must not be one of PostHog's secret keys. */
 const secretKinds = [
   ["phx_", "a personal key"],
   ["phs_", "a secret key"],
@@ -202,7 +226,9 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/** Throws a ProjectError unless the key is valid. Does not show the key, which may be a secret. */
+/**
+ * Throws a ProjectError if the key is invalid. The message omits the key, as it may be a secret.
+ */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
@@ -230,25 +256,26 @@ export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
-/** Checks that the bucket mirrors the hub's bucket and has caught up with it once. */
 async function requireFilled(
   connection: NatsConnection,
-  { bucket, hubDomain }: { bucket: string; hubDomain: string },
+  place: BucketPlace & { readonly hubDomain: string },
 ): Promise<void> {
+  const { hubDomain } = place;
+  const bucket = bucketName(place.prefix, place.kind);
+  const failed = `cannot open the ${titleOf(place)}`;
   const found = await (await bucketReader(connection, bucket)).state();
-  if (found === undefined)
-    throw new Error(`cannot open the project registry: there is no bucket ${bucket}`);
+  if (found === undefined) throw new Error(`${failed}: there is no bucket ${bucket}`);
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
-      `cannot open the project registry: stream ${config.name} is not a mirror of the registry in domain ${hubDomain}: delete the stream here, and the gateway recreates it as a mirror`,
+      `${failed}: stream ${config.name} is not a mirror of the stream in domain ${hubDomain}: delete the stream here, and the gateway recreates it as a mirror`,
     );
   }
   if (isFilled(config)) return;
-  const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
+  const atHub = await lastSequenceAtHub(connection, config.name, { hubDomain, failed });
   if (lastSequence < atHub) {
     throw new Error(
-      `cannot open the project registry: its mirror has copied ${lastSequence} of ${atHub} entries from the hub`,
+      `${failed}: its mirror has copied ${lastSequence} of ${atHub} entries from the hub`,
     );
   }
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
@@ -259,10 +286,10 @@ async function requireFilled(
 async function lastSequenceAtHub(
   connection: NatsConnection,
   stream: string,
-  hubDomain: string,
+  { hubDomain, failed }: { hubDomain: string; failed: string },
 ): Promise<number> {
   const failure = (why: string, cause?: unknown) =>
-    new Error(`cannot open the project registry: the hub, domain ${hubDomain}, ${why}`, { cause });
+    new Error(`${failed}: the hub, domain ${hubDomain}, ${why}`, { cause });
   const options = { domain: hubDomain, timeoutMs: registryTimeoutMs };
   const info = await managerOf(connection, options)
     .then((hub) => ledStreamInfo(hub, stream))
@@ -274,9 +301,7 @@ async function lastSequenceAtHub(
 }
 
 export interface BucketState {
-  /** Creation time of the stream, which distinguishes buckets of the same name. */
   readonly created: string;
-  /** The sequence of the newest entry, even if the entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
@@ -284,14 +309,12 @@ export interface BucketState {
 
 export interface BucketReader {
   readonly name: string;
-  /** Returns the state; undefined without a bucket. Rejects if the leader does not answer. */
+  /** Returns undefined if there is no bucket. Rejects if the leader does not answer. */
   state(): Promise<BucketState | undefined>;
-  /** Returns the leader's first entry at or after the sequence, or undefined. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 
 export interface BucketEntry {
-  /** A project's id, or the key of a mark. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
@@ -316,7 +339,7 @@ export async function bucketReader(
       return { created, config, lastSequence: state.last_seq, entries: state.messages };
     },
     async next(sequence) {
-      // Any member would answer a direct get, but only the leader's answer counts.
+      // Any replica could answer a direct get, but only the answer of the leader is certain.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
       const message = await manager.streams.getMessage(name, query);
       if (message === null) return undefined;
@@ -332,7 +355,6 @@ export async function bucketReader(
 }
 
 export interface WholeReading {
-  /** The sequence up to which the reading is complete. It has no later entry. */
   readonly lastSequence: number;
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }
@@ -340,7 +362,10 @@ export interface WholeReading {
 const triesMax = 10;
 const retryMs = 100;
 
-/** Reads the bucket. Rejects if the leader does not answer, or if its replica keeps lagging. */
+/**
+ * Reads the whole bucket. Rejects if the leader does not answer, or if the replica that answers
+ * stays behind the leader.
+ */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
     const state = await reader.state();
@@ -352,8 +377,8 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
-    // Entries can be removed permanently. So even if a reading ends below the last sequence, it is
-    // complete if the leader has no later entry.
+    // The last sequences may be missing, because entries can be removed permanently. So the reading
+    // is also complete if the leader has no later entry.
     const isWhole =
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
     if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };

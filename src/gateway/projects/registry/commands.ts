@@ -1,6 +1,7 @@
-// An operator's changes to the registry. They are compare-and-set, so that concurrent operators do
-// not overwrite each other. A change compares its entry. If a key is assigned, it compares the
-// whole bucket, because another project may have received the key meanwhile.
+// The commands by which an operator changes the registry. A change fails if its entry has changed
+// since it was read, so that concurrent operators do not overwrite each other. A change that
+// assigns a key fails if any entry has changed, because another project may have received the same
+// key.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -36,7 +37,7 @@ import {
   storedEvents,
 } from "./loss-mark.ts";
 
-interface OfProject extends BucketPlace {
+export interface OfProject extends BucketPlace {
   readonly id: string;
 }
 
@@ -46,7 +47,6 @@ interface AddProject extends OfProject {
 }
 
 interface RotateKey extends OfProject {
-  /** Whether the current keys stay valid next to the new key. Default: false. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
@@ -56,12 +56,12 @@ const keyRandomChars = 43;
 
 const demo = { id: "demo", name: "Demo", key: "phc_demo" };
 
-/** Returns a new random key: `phc_` and 43 characters of base62, 256 bits. */
+/** Returns `phc_` and 43 random characters of base62, which have 256 bits. */
 export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Adds a project. Throws a ProjectError if the id or the key is taken or invalid. */
+/** Throws a ProjectError if the id or the key is invalid or already used. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -75,7 +75,6 @@ export async function addProject(
   const project: Project = { id, name, keys: [key], enabled: true };
   await writeEntry(connection, options, async () => {
     const { lastSequence, projects, entries } = await readRegistry(connection, options);
-    // A project of the same id is rejected below, with its own message.
     requireFree(
       key,
       projects.filter((other) => other.id !== id),
@@ -87,7 +86,7 @@ export async function addProject(
   return project;
 }
 
-/** Returns all projects, sorted by id. Skips values that are not projects. */
+/** Returns the projects, sorted by id. Values that are not valid projects are skipped. */
 export async function listProjects(
   connection: NatsConnection,
   place: BucketPlace,
@@ -95,12 +94,13 @@ export async function listProjects(
   return [...(await onceLed(() => readRegistry(connection, place))).projects];
 }
 
+/** Returns the project. Throws an UnknownProjectError or a DamagedEntryError. */
 export async function requireExisting(
   connection: NatsConnection,
   options: OfProject,
-): Promise<void> {
+): Promise<Project> {
   const { entries } = await onceLed(() => readRegistry(connection, options));
-  projectOfEntry(options.id, entries.get(options.id));
+  return projectOfEntry(options.id, entries.get(options.id)).project;
 }
 
 export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
@@ -112,7 +112,7 @@ interface ReadProjects extends WholeReading {
   readonly projects: readonly Project[];
 }
 
-/** Reads the projects. Returns none if there is no bucket. Does not create a bucket. */
+/** Returns no projects if there is no bucket. Does not create a bucket. */
 export async function readRegistry(
   connection: NatsConnection,
   place: BucketPlace,
@@ -130,7 +130,9 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Adds a new key as the last key of the project. Without `keepOld`, removes the other keys. */
+/**
+ * Adds a new key as the last key of the project. Removes its other keys unless `keepOld` is true.
+ */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
@@ -146,33 +148,31 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   return project;
 }
 
-/** Ends a rotation that kept old keys: removes all keys of a project except the newest. */
 export async function retireKeys(connection: NatsConnection, options: OfProject): Promise<Project> {
-  return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
+  return await changeProject(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
 export async function setEnabled(
   connection: NatsConnection,
   options: OfProject & { enabled: boolean },
 ): Promise<Project> {
-  return await change(connection, options, () => ({ enabled: options.enabled }));
+  return await changeProject(connection, options, () => ({ enabled: options.enabled }));
 }
 
-/** Replaces the whole quota. Undefined means no quota. */
 export async function setQuota(
   connection: NatsConnection,
   options: OfProject & { quota: ProjectQuota | undefined },
 ): Promise<Project> {
-  return await change(connection, options, () => ({ quota: options.quota }));
+  return await changeProject(connection, options, () => ({ quota: options.quota }));
 }
 
-/** Changes the given fields of the quota. Throws a ProjectError if there is a burst but no rate. */
+/** Throws a ProjectError if a burst is set without a rate. */
 export async function changeLimits(
   connection: NatsConnection,
   options: OfProject & { limits: Partial<ProjectQuota> },
 ): Promise<Project> {
   const { id, limits } = options;
-  return await change(connection, options, ({ quota: before }) => {
+  return await changeProject(connection, options, ({ quota: before }) => {
     const quota = { burstSeconds: burstSecondsDefault, ...before, ...limits };
     const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
     if (limits.burstSeconds !== undefined && !hasRate)
@@ -184,8 +184,8 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none. Returns undefined if the registry has lost projects. A
- * new project would hide the loss from processes that read the registry for the first time.
+ * Creates the demo project if necessary. Returns undefined if the registry has lost projects,
+ * because a new project would hide the loss.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -211,7 +211,6 @@ async function demoIn(
   place: BucketPlace,
 ): Promise<Project | undefined> {
   const projects = await listProjects(connection, place);
-  // If another project has the demo key, that project is used.
   return (
     projects.find(({ id }) => id === demo.id) ??
     projects.find(({ keys }) => keys.includes(demo.key))
@@ -227,8 +226,8 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
 }
 
 /**
- * Writes the deletion marker of a project, which gateways need to distinguish a removal from a loss.
- * Does nothing if there is one. Throws an UnknownProjectError if there is no registry.
+ * Deletes the entry but leaves a deletion marker, because gateways need it to distinguish a removal
+ * from a loss. Throws an UnknownProjectError if there is no registry.
  */
 export async function removeEntry(connection: NatsConnection, options: OfProject): Promise<void> {
   const { id } = options;
@@ -241,8 +240,7 @@ export async function removeEntry(connection: NatsConnection, options: OfProject
   });
 }
 
-/** Changes a project, without assigning a key, by compare-and-set on its entry. */
-async function change(
+export async function changeProject(
   connection: NatsConnection,
   options: OfProject,
   edit: (project: Project) => Partial<Project>,
@@ -261,8 +259,8 @@ async function change(
 }
 
 /**
- * Declares that the registry has all projects again after a loss. Returns their number. Throws a
- * ProjectError if the streams have events of a project without an entry.
+ * Declares that no project is missing from the registry. Returns the number of projects. Throws a
+ * ProjectError if the streams contain events of a project that has no entry.
  */
 export async function declareComplete(
   connection: NatsConnection,

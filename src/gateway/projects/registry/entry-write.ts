@@ -1,5 +1,3 @@
-// Writes one entry of the bucket by compare-and-set.
-
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream } from "@nats-io/jetstream";
@@ -10,7 +8,7 @@ import { onceLed } from "./leader-wait.ts";
 
 interface EntryToWrite {
   readonly key: string;
-  readonly value: string | undefined;
+  readonly value: string | Uint8Array | undefined;
   /** The expected last sequence of the bucket, or of the entry. The write fails if it differs. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
@@ -19,8 +17,8 @@ const triesMax = 30;
 const pauseMsMax = 20;
 
 /**
- * Writes the entry that `make` returns, if any. If another process has written meanwhile, calls
- * `make` and writes again.
+ * Writes the entry that `make` returns. If another process has written meanwhile, calls `make`
+ * again and retries.
  */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,

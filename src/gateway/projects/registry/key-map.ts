@@ -1,5 +1,5 @@
-// Maps keys to projects. If two projects claim a key, it belongs to neither project until one gives
-// it up. A rule that chose a project could give it the events of the other project.
+// Maps keys to projects. If two projects have the same key, it belongs to neither. Otherwise,
+// events of one project could be stored for the other.
 
 import type { MeteredProject } from "../project.ts";
 
@@ -8,14 +8,11 @@ export interface Clash {
   readonly isOver: boolean;
 }
 
-/** Called when two projects begin to share a key, and when they no longer share a key. */
 export type ClashTaker = (clash: Clash) => void;
 
 export class KeyMap {
   readonly #projectOf = new Map<string, MeteredProject>();
-  /** The projects that claim a contested key, by key and project id. There are at least two. */
   readonly #contested = new Map<string, Map<string, MeteredProject>>();
-  /** Number of shared keys by pair of projects. */
   readonly #clashes = new Map<string, number>();
   readonly #onClash: ClashTaker;
 
@@ -35,7 +32,6 @@ export class KeyMap {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }
 
-  /** Adds a project. `before` is its previous version; undefined if the project is new. */
   put(project: MeteredProject, before: MeteredProject | undefined): void {
     for (const key of before?.keys ?? [])
       if (!project.keys.includes(key)) this.#drop(key, project.id);

@@ -1,6 +1,5 @@
-// The projects known to this process. Only a deletion marker removes a project. If a reading
-// lacks a known project, or is older than the reading before, the registry is inconsistent, and
-// the project stays known.
+// The projects that this process knows. Only a deletion marker removes a project. A project stays
+// known if a later reading does not contain it, or is older than the previous reading.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../project.ts";
@@ -11,18 +10,14 @@ export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
   | { readonly kind: "damaged"; readonly revision: number }
-  /** The entry cannot belong to a project. */
   | { readonly kind: "unowned"; readonly revision: number }
-  /** The entry is the mark of lost projects. */
   | { readonly kind: "lost"; readonly revision: number };
 
 export interface Reading {
   readonly created: string;
   readonly lastSequence: number;
   readonly entries: ReadonlyMap<string, EntryNews>;
-  /** Projects that must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
-  /** The loss that an empty bucket shows, or undefined. */
   readonly loss?: string | undefined;
 }
 
@@ -30,13 +25,16 @@ interface Known {
   readonly project: MeteredProject;
   readonly stated: Project;
   readonly revision: number;
-  /** Creation time of the bucket. Revisions of different buckets cannot be compared. */
+  /**
+   * The creation time of the bucket. It is necessary because revisions of different buckets cannot
+   * be compared.
+   */
   readonly created: string;
 }
 
 interface KnownProjectsOptions {
   readonly onClash: ClashTaker;
-  /** Returns the project with its meter, and applies its quota to the meter. */
+  /** Returns the project with its meter. It must also apply the quota to the meter. */
   readonly metered: (project: Project) => MeteredProject;
   readonly onDeleted: (projectId: string) => void;
 }
@@ -49,19 +47,18 @@ export class KnownProjects {
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onDeleted: KnownProjectsOptions["onDeleted"];
   readonly keys: KeyMap;
-  /** Projects whose entry in the bucket is missing, or older than the known entry. */
   readonly #missing = new Set<string>();
   readonly #damaged = new Set<string>();
   readonly #unowned = new Set<string>();
-  /** Deleted projects whose old entry is in the bucket again. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
-  /** Entries of unknown projects, held until a bucket that ends early reaches its former end. */
+  /**
+   * If the bucket has a lower last sequence than before, entries of unknown projects are held here
+   * until it reaches that sequence again.
+   */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
-  /** The loss, until an operator declares the bucket complete. */
   #loss: string | undefined;
-  /** The bucket and its last sequence at the last consistent reading. */
   #consistentTo = { created: "", sequence: 0 };
   #readTo = 0;
 
@@ -79,10 +76,6 @@ export class KnownProjects {
     return this.#known.get(projectId)?.stated;
   }
 
-  /**
-   * How the bucket contradicts its earlier state, as a clause that begins with "it"; undefined if
-   * there is no contradiction.
-   */
   get fault(): string | undefined {
     const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
@@ -100,7 +93,6 @@ export class KnownProjects {
     return `it lacks ${count} (${named}) without deletion markers${why}`;
   }
 
-  /** Whether the bucket may lack projects that this process has never read. */
   get lacksUnknown(): boolean {
     return this.#loss !== undefined && this.#consistentTo.created === "";
   }
@@ -125,9 +117,8 @@ export class KnownProjects {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
-  /** Applies a reading of the whole bucket. A known project stays known even if it has no entry. */
   takeWhole({ created, lastSequence, entries, expected = noIds, loss }: Reading): void {
-    // Another bucket, for example a restored bucket, has its own mark of a loss.
+    // A different bucket, such as a restored one, has its own loss mark.
     if (created !== this.#created) this.#loss = undefined;
     this.#loss = loss ?? this.#loss;
     this.#created = created;
@@ -145,6 +136,15 @@ export class KnownProjects {
       else this.#apply(projectId, news);
     }
     this.#noteConsistent();
+  }
+
+  /** Replaces the object of a project after its rules were loaded. */
+  renew(projectId: string): void {
+    const known = this.#known.get(projectId);
+    if (known === undefined) return;
+    const project = this.#metered(known.stated);
+    this.#known.set(projectId, { ...known, project });
+    this.keys.put(project, known.project);
   }
 
   take(projectId: string, news: EntryNews): void {
@@ -177,7 +177,7 @@ export class KnownProjects {
       return;
     }
     this.#missing.delete(projectId);
-    // A known project continues unchanged, because a damaged entry must not reject its events.
+    // If the entry of a known project is damaged, the project's events are still accepted.
     if (news.kind === "damaged") return void this.#damaged.add(projectId);
     this.#damaged.delete(projectId);
     const from = { revision: news.revision, created: this.#created };
@@ -198,7 +198,7 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // Also compares the content. In a restored copy, the same revision can have another content.
+    // In a restored copy of the bucket, the same revision may have different content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);
@@ -212,7 +212,6 @@ export class KnownProjects {
   }
 }
 
-/** Returns the first names. Does not copy the whole set, because a request may call this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {
@@ -244,7 +243,6 @@ export class Deletions {
     this.#deletions.delete(projectId);
   }
 
-  /** Returns whether the entry is older than the deletion. If so, a copy was restored. */
   isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
     const deletion = this.#deletions.get(projectId);
     return deletion !== undefined && deletion.created === created && revision < deletion.revision;

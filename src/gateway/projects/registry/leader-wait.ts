@@ -1,5 +1,5 @@
-// Lets an operator's command wait for a leader. A cluster lacks a leader for some seconds after a
-// start or the loss of a node.
+// Lets a command wait until the cluster has a leader. After a start or the loss of a node, there is
+// no leader for some seconds.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { RequestError, TimeoutError } from "@nats-io/nats-core";
@@ -9,8 +9,8 @@ const waitMsMaxDefault = 10_000;
 const retryMs = 200;
 
 /**
- * Returns the result of `work` as soon as there is a leader. Throws all other errors immediately.
- * `isRepeatable` is false for a write, which may have succeeded in spite of a timeout.
+ * Retries `work` while there is no leader. Throws all other errors immediately, because after a
+ * timeout a write may have succeeded.
  */
 export async function onceLed<T>(
   work: () => Promise<T>,
@@ -33,7 +33,6 @@ export async function onceLed<T>(
   }
 }
 
-/** Returns whether the message had no receiver, for example because the stream has no leader. */
 function hadNoReceiver(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof RequestError && cause.isNoResponders();

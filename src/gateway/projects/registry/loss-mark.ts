@@ -1,6 +1,6 @@
-// Detects that the registry has lost projects, and marks the bucket until an operator declares it
-// complete. Without the mark, the loss could not be detected once a lost project is added again.
-// The mark is an entry, so that a copy of the bucket includes it.
+// If the registry loses projects, this mark is written. It stays until an operator declares the
+// registry complete. Without it, nothing would show the loss after a lost project is added again.
+// The mark is an entry of the bucket, so that copies of the bucket contain it.
 
 import type { JetStreamManager, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -18,7 +18,7 @@ import {
 } from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
 
-/** The key of the mark's entry. It has a dot, so it cannot be a project's id. */
+/** A project id cannot contain a dot, so this key differs from all project ids. */
 export const lossMark = "registry.incomplete";
 
 export const lossAdvice =
@@ -29,8 +29,7 @@ export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operati
 }
 
 /**
- * Marks an empty bucket that has lost its content. Must be called before an entry is added. Does
- * nothing on a leaf node, whose registry is on the hub.
+ * Must be called before an entry is added. Does nothing on a leaf node: its hub has the registry.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -50,7 +49,7 @@ export async function markLoss(
 
 const namedMax = 10;
 
-/** Throws a ProjectError if a project with events in the streams has no entry. */
+/** Throws a ProjectError if the streams contain events of a project that has no entry. */
 export async function requireNoneLacking(
   connection: NatsConnection,
   place: BucketPlace,
@@ -67,18 +66,19 @@ export async function requireNoneLacking(
 }
 
 export interface StoredEvents {
-  /** Whether the streams have ever had events, which may have been removed since. */
   readonly any: boolean;
-  /** Projects that have events now, except in messages that they share with other projects. */
+  /**
+   * The projects that have events in the streams. A project is not included if all its events are
+   * in messages with events of several projects.
+   */
   readonly projectIds: ReadonlySet<string>;
 }
 
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
-/** Number of concurrent stream queries, so that many partitions do not delay a start. */
 const askedAtOnce = 16;
 
-/** Returns what the streams have stored. Not for a leaf's streams, which do not begin at 1. */
+/** Must not be called for a leaf node's streams, because their sequences do not begin at 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -101,7 +101,10 @@ export async function storedEvents(
   return { any, projectIds };
 }
 
-/** Returns `any` of `storedEvents`. Fast enough for a check, because it lists no subjects. */
+/**
+ * Returns whether any events have been stored. It is faster than `storedEvents`, because it does
+ * not list the subjects.
+ */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
   prefix: string,
@@ -136,7 +139,7 @@ async function ledInfo(
   return info;
 }
 
-/** Describes the loss if an empty bucket had projects; undefined if the bucket may be new. */
+/** Describes the loss if an empty bucket once had projects. Otherwise, returns undefined. */
 export function lossOfAll(
   { lastSequence, entries }: Pick<BucketState, "lastSequence" | "entries">,
   stored: StoredEvents,

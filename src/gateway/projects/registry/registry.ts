@@ -1,6 +1,6 @@
-// The projects in memory. They follow the bucket, so a change takes effect within a second. If the
-// bucket is missing or has lost projects, the known projects stay in use, and no key counts as
-// unknown.
+// The registry in memory. It follows the bucket, so a change takes effect within a second. If the
+// bucket is missing or has lost projects, the known projects stay valid. No key counts as unknown
+// in this case, because it may belong to a lost project.
 
 import { isDeepStrictEqual } from "node:util";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -9,6 +9,7 @@ import type { Log } from "../../../platform/base/log.ts";
 import { bucketStream } from "../../../platform/nats/names.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../project.ts";
 import { type KnownMeter, Meters } from "../quota/meter.ts";
+import { RulesLoader } from "../rules/rules-loader.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";
 import type { Clash } from "./key-map.ts";
@@ -19,21 +20,26 @@ export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
   readonly signal?: AbortSignal | undefined;
-  /** Interval between polls of the bucket. Default: 0.5 s. */
   readonly pollMs?: number | undefined;
-  /** Returns the projects that have events. Each must have an entry at the first reading. */
   readonly storedEvents?: () => Promise<StoredEvents>;
-  /** Returns the error that ends the wait for the first reading; undefined if waiting may help. */
+  /**
+   * Returns the error with which the wait for the first reading must end. Returns undefined if it
+   * is useful to wait longer.
+   */
   readonly refusal?: (error: unknown) => Error | undefined;
+  /** Returns the time of the events, in epoch milliseconds. Default: the system clock. */
+  readonly wallMs?: (() => number) | undefined;
 }
 
 const pollMsDefault = 500;
 const warnedPairsMax = 5;
+/** Maximum time that the start waits for the rules of all projects. */
+const rulesWaitMsMax = 5_000;
 const noProjects = `there is no project yet: every request gets 401; add a project with ${firstProject}`;
 
 /**
  * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,
- * if NATS refuses the reading permanently, or if the connection is closed.
+ * if NATS rejects the reading permanently, or if the connection is closed.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -41,38 +47,47 @@ export async function openRegistry(options: RegistryOptions): Promise<Registry> 
   return registry;
 }
 
-/** Describes a change of a project without its keys; empty if nothing has changed. */
 function changesOf(before: Project | undefined, after: Project | undefined): string[] {
   if (before === undefined) return after === undefined ? [] : ["added"];
   if (after === undefined) return ["removed"];
-  const changed = (["name", "keys", "quota"] as const).filter(
-    (field) => !isDeepStrictEqual(before[field], after[field]),
-  );
+  const changed = (["name", "keys", "quota", "rulesVersion"] as const)
+    .filter((field) => !isDeepStrictEqual(before[field], after[field]))
+    .map((field) => (field === "rulesVersion" ? "rules" : field));
   const isSame = before.enabled === after.enabled;
   return isSame ? changed : [...changed, after.enabled ? "enabled" : "disabled"];
+}
+
+/** Whether the project has rules, but this process has no usable version. */
+function lacksRules({ enabled, rulesVersion, rules }: MeteredProject): boolean {
+  return enabled && rulesVersion !== undefined && rules === undefined;
 }
 
 export class Registry implements ProjectLookup {
   readonly #log: Log;
   readonly #stream: string;
   readonly #meters = new Meters({ monotonicMs: () => performance.now() });
+  readonly #rules: RulesLoader;
   readonly #known: KnownProjects;
   readonly #follower: BucketFollower;
   readonly #followed: Promise<void>;
   readonly #firstReading = Promise.withResolvers<void>();
   #isReady = false;
-  /** The error of a missing bucket; undefined after the next whole reading. */
   #bucketFault: string | undefined;
   #isFaultLogged = false;
   readonly opened: Promise<void>;
 
   constructor(options: RegistryOptions) {
-    const { log, prefix, signal } = options;
+    const { log, prefix, signal, wallMs = () => Date.now() } = options;
     this.#log = log;
     this.#stream = bucketStream(bucketName(prefix));
+    this.#rules = new RulesLoader({
+      ...options,
+      wallMs,
+      onLoaded: (projectId) => this.#known.renew(projectId),
+    });
     this.#known = new KnownProjects({
       onClash: (clash) => this.#logClash(clash),
-      onDeleted: (projectId) => this.#meters.leave(projectId),
+      onDeleted: (projectId) => this.#forget(projectId),
       metered: (project) => this.#metered(project),
     });
     this.#follower = new BucketFollower({
@@ -93,11 +108,15 @@ export class Registry implements ProjectLookup {
     return this.#known.size;
   }
 
+  /** Number of projects whose current rules this gateway cannot use. */
+  get rulesUnusable(): number {
+    return this.#rules.faulty;
+  }
+
   streamShareOf(projectId: string): number | undefined {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
 
-  /** Why the gateway may not know all projects; undefined if it knows all. */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
     return found === undefined
@@ -122,6 +141,7 @@ export class Registry implements ProjectLookup {
       ...this.#known.unowned.map(
         (entry) => `registry entry ${entry} has no valid project id: keys in it get 401`,
       ),
+      ...this.#rules.warnings,
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
     ];
@@ -131,12 +151,17 @@ export class Registry implements ProjectLookup {
     return this.#known.size === 0 && this.fault === undefined && !this.#known.hasDamaged;
   }
 
-  /** The time of a lookup reveals nothing about a key, because a Map uses a seeded hash. */
+  /**
+   * A Map uses a hash with a random seed, so the time of a lookup reveals nothing about the keys.
+   */
   byKey(key: string): MeteredProject | undefined {
-    return this.#known.keys.get(key);
+    const project = this.#known.keys.get(key);
+    return project !== undefined && lacksRules(project) ? undefined : project;
   }
 
   refusalOf(key: string): string | undefined {
+    if (this.#known.keys.get(key) !== undefined)
+      return "The rules of the project have not been loaded, and its events must not be stored without them";
     if (this.#known.keys.isContested(key)) return "More than one project has this API key";
     if (!this.#isReady) return "The project registry has not been read yet";
     if (this.fault !== undefined)
@@ -148,7 +173,6 @@ export class Registry implements ProjectLookup {
       : "The project registry does not answer: the key may be new";
   }
 
-  /** Returns whether the registry has the project. After a loss, all projects known before. */
   has(projectId: string): boolean {
     return this.#known.byId(projectId) !== undefined;
   }
@@ -160,6 +184,7 @@ export class Registry implements ProjectLookup {
   async close(): Promise<void> {
     this.#follower.close();
     await this.#followed;
+    await this.#rules.close();
   }
 
   async #open(signal: AbortSignal | undefined): Promise<void> {
@@ -172,6 +197,7 @@ export class Registry implements ProjectLookup {
       void this.close();
       throw error;
     }
+    await this.#rules.settled(rulesWaitMsMax);
     this.#log.info({ projects: this.#known.size }, "project registry: read");
     if (this.hasNone) this.#log.warn({}, `project registry: ${noProjects}`);
   }
@@ -189,7 +215,13 @@ export class Registry implements ProjectLookup {
   #metered(project: Project): MeteredProject {
     const meter = this.#meters.of(project.id);
     meter.setQuota(project.quota);
-    return { ...project, meter };
+    this.#rules.want(project.id, project.rulesVersion);
+    return { ...project, meter, rules: this.#rules.rulesOf(project.id) };
+  }
+
+  #forget(projectId: string): void {
+    this.#meters.leave(projectId);
+    this.#rules.forget(projectId);
   }
 
   #bucketMissing(): void {
@@ -216,14 +248,12 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /** Ends a reading. From the first reading on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();
     this.#firstReading.resolve();
   }
 
-  /** Logs when a problem begins or ends. Called after any change. */
   #judge(): void {
     const found = this.fault;
     const { missing, size } = this.#known;

@@ -1,6 +1,6 @@
-// The usage record: the counts of what each project has sent. The record is a bucket with one value
-// per project and gateway process. Values with three parts in their keys belong to
-// gateway/streams/project-shares.ts.
+// The usage record counts what each project has sent. It is a bucket with one value per project and
+// gateway process. Values whose keys have three parts belong to
+// `gateway/streams/project-shares.ts`.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -18,11 +18,9 @@ import {
 import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
-/** One process's counts for a project since its start. A new value replaces the previous one. */
 interface UsageRecord extends Counts {
   readonly sinceMs: number;
   readonly atMs: number;
-  /** The length of the last interval, which ends at `atMs`, and the events in it. */
   readonly lately: {
     readonly seconds: number;
     readonly accepted: number;
@@ -30,24 +28,21 @@ interface UsageRecord extends Counts {
   };
 }
 
-/** One project's counts, summed over all processes, including ended processes. */
 export interface ProjectUsage extends Counts {
   readonly projectId: string;
-  /** The earliest `sinceMs` and the latest `atMs` of the summed records. */
   readonly sinceMs: number;
   readonly atMs: number;
-  /** Events per second of the processes that counted events in the last half minute. */
   readonly acceptedPerSecond: number;
   readonly rateLimitedPerSecond: number;
 }
 
 const apiTimeoutMs = 1_000;
-/** Maximum duration of one write. */
 export const usageWriteMsMax = apiTimeoutMs;
 const retentionMs = 30 * 24 * 3_600_000;
-/** Maximum bytes of the bucket: about 200,000 values. A full bucket removes the oldest value. */
+/**
+ * This is enough for about 200,000 values. When the bucket is full, the oldest value is removed.
+ */
 export const usageBytesMax = 67_108_864;
-/** Maximum age of a record that counts in the rates: three writing intervals. */
 const latelyMsMax = 30_000;
 
 export function usageBucketName(prefix: string): string {
@@ -55,7 +50,6 @@ export function usageBucketName(prefix: string): string {
 }
 
 interface OpenUsageBucket extends BucketPlace {
-  /** Milliseconds for which the streams retain events. Default: 30 days, the minimum. */
   readonly ageMaxMs?: number;
   readonly log: Pick<Log, "warn">;
 }
@@ -79,7 +73,7 @@ export async function openUsageBucket(
   return bucket;
 }
 
-/** Makes a full bucket remove its oldest values. By default, it would reject all writes. */
+/** Changes the discard policy, because by default a full bucket rejects all writes. */
 async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
@@ -92,7 +86,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** Returns the key of a value. `processId` may have only the characters of a project id. */
+/** `processId` may contain only characters that are allowed in a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -125,7 +119,6 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
       JSON.parse(new TextDecoder().decode(value));
     const record = {
       accepted,
-      // Older versions did not write the next two counts.
       storedBytes: stored_bytes ?? 0,
       unknown: unknown ?? 0,
       dropped,
@@ -153,7 +146,6 @@ interface ReadUsage extends BucketPlace {
   readonly nowMs: number;
 }
 
-/** Returns the projects that have a usage record, sorted by id. Creates no bucket. */
 export async function readUsage(
   connection: NatsConnection,
   options: ReadUsage,
@@ -205,14 +197,11 @@ function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUs
 
 interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  /** The id of this process in the keys: letters, digits, `-` and `_`. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
-  /** Returns whether a project still exists. The counts of a removed project are not written. */
   readonly exists: (projectId: string) => boolean;
   readonly log: Pick<Log, "warn">;
   readonly wallMs: () => number;
-  /** Interval between two rounds of writing. Default: 10 s. */
   readonly intervalMs?: number;
 }
 
@@ -229,9 +218,8 @@ interface Change {
 }
 
 const intervalMsDefault = 10_000;
-/** Number of consecutive failures that end a round. Each attempt may take a second. */
 const failuresInARowMax = 3;
-/** Number of values between two pauses. At most 100 values are written per second. */
+/** Writes pause after this number of values, so that at most 100 are written per second. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
@@ -258,7 +246,6 @@ export class UsageWriter {
     this.#writing = this.#keepWriting();
   }
 
-  /** Writes the remaining counts, for at most a second. */
   async close(): Promise<void> {
     this.#closing.abort();
     await atMost(endMsMax, this.#writeRest());
@@ -298,16 +285,15 @@ export class UsageWriter {
         rateLimited: counts.rateLimitedEvents - before.counts.rateLimitedEvents,
       };
       const record = { ...counts, sinceMs: this.#sinceMs, atMs, lately };
-      // The counts of a project's later meter begin at 0. They must not replace the counts of an
-      // evicted meter.
+      // If a meter has been evicted, the project's next meter counts from 0. It has its own key, so
+      // that it does not overwrite the earlier counts.
       const from = meter.series === 0 ? processId : `${processId}-${meter.series}`;
       yield { key: usageKey(projectId, from), record, seen };
     }
   }
 
   /**
-   * Records new meters with their counts at the last collection. All meters are recorded before the
-   * first is written, because a round may end early.
+   * All meters are read before the first value is written, because a round of writes may end early.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];
@@ -326,7 +312,7 @@ export class UsageWriter {
       seen.isWritten = true;
       return true;
     } catch (error) {
-      // The bucket may have been deleted, so the next attempt opens it again, or creates it.
+      // The bucket may have been deleted. So the next attempt opens or creates it again.
       this.#bucket = undefined;
       if (isConnected(this.#options.connection))
         this.#warning.warn(
@@ -349,7 +335,6 @@ export class UsageWriter {
 }
 
 function areSame(left: Counts, right: Counts): boolean {
-  // If any count changes, at least one of these counts changes.
   const names = ["accepted", "unknown", "dropped", "rateLimitedRequests"] as const;
   return names.every((name) => left[name] === right[name]);
 }

@@ -1,6 +1,5 @@
-// Detects repeated events (same uuid, name and distinct id) within 30 to 60 minutes. The state is
-// two generations of hashes in memory. To restore the state, the stream is read again from two
-// stored sequences.
+// Detects repeated events, which have the same uuid, name and distinct id. The hashes are only in
+// memory. After a start, they are restored by reading a part of the stream again.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 import { HashSet64 } from "../../stream/hash-set.ts";
@@ -9,7 +8,6 @@ import type { Position } from "../types.ts";
 
 const generationMs = 30 * 60_000;
 
-/** The part of the state that is committed with the stream's position. */
 type DuplicatesPosition = Pick<Position, "duplicatesFrom" | "watermarkMs">;
 
 interface Scalars extends DuplicatesPosition {
@@ -22,11 +20,10 @@ interface Rotation {
 }
 
 /**
- * Detects the duplicates of one stream in one epoch. After a start with a position, the caller
- * reads the frames from `duplicatesFrom[0]` up to the position again. It calls `remember` for each
- * line, and then `restored`. After a failed commit, `discard` drops the uncommitted lines. A
- * generation ends when the watermark (the newest `recordMs`) enters another half hour, or when the
- * budget is used up.
+ * Detects the duplicates of one stream in one epoch.
+ *
+ * After a start, the caller reads the frames from `duplicatesFrom[0]` to the position again. It
+ * calls `remember` for each line. At the end, it calls `restored`.
  */
 export class Duplicates {
   readonly #budget: DuplicatesBudget;
@@ -37,7 +34,6 @@ export class Duplicates {
   #watermarkMs: number;
   #isBeforeCurrent: boolean;
 
-  /** The hashes added since the last commit, two words each. */
   #journal = new Int32Array(256);
   #journalled = 0;
   #rotations: Rotation[] = [];
@@ -60,7 +56,6 @@ export class Duplicates {
     this.#budget.count(this.#bytes());
   }
 
-  /** The newest record time; 0 if there was no line. */
   get watermarkMs(): number {
     return this.#watermarkMs;
   }
@@ -69,14 +64,11 @@ export class Duplicates {
     return this.#watermarkMs - this.#scalars.sinceMs[0];
   }
 
-  /** Adds a readable line, in order. Returns whether the line is a duplicate. */
   add(line: StoredLine): boolean {
     const high = line.uuidHashHigh;
     const low = line.uuidHashLow;
     const ms = recordMs(line);
     if (ms > this.#watermarkMs) this.#watermarkMs = ms;
-    // The hash is added even if the previous generation has it, so that a generation is the same as
-    // after a restoration.
     if (!this.#addToCurrent(high, low)) return true;
     if (2 * this.#journalled === this.#journal.length) this.#growJournal();
     this.#journal[2 * this.#journalled] = high;
@@ -117,7 +109,6 @@ export class Duplicates {
     this.#committed = this.#scalars;
   }
 
-  /** Returns the state to commit with all lines so far. Call this only between frames. */
   changes(): DuplicatesPosition {
     this.#inFlight = {
       journal: this.#journalled,
@@ -211,16 +202,15 @@ function generationOf(ms: number): number {
 
 interface DuplicatesBudgetOptions {
   readonly bytesMax: number;
-  /** Streams that have a share from the start, even before they are read. */
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** Share of memory by lane. Imports repeat fewer events than clients. */
+/** Share of the memory for each lane. Imports need less, because they repeat fewer events. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 /**
- * The memory of duplicate detection. A stream's share depends only on its lane and the number of
- * streams. So its duplicates do not depend on how the streams were interleaved.
+ * Divides the memory for duplicate detection among the streams. The share of a stream depends only
+ * on its lane and on the number of streams, so a rebuild finds the same duplicates.
  */
 export class DuplicatesBudget {
   readonly #bytesMax: number;
@@ -250,7 +240,6 @@ export class DuplicatesBudget {
     this.#bytes += bytes;
   }
 
-  /** Returns whether a stream of the lane with `ownBytes` may allocate `bytes` more. */
   hasRoom(lane: Lane, ownBytes: number, bytes: number): boolean {
     const streams = Math.max(1, this.#expected[lane], this.#streams[lane]);
     return ownBytes + bytes <= (this.#bytesMax * partOfLane[lane]) / streams;

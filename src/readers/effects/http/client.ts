@@ -1,5 +1,3 @@
-// The answer of `/status`, as other processes read it.
-
 import { objectIn } from "../../../platform/base/json.ts";
 import { totalLag } from "../streams/lag.ts";
 
@@ -23,7 +21,7 @@ interface ReportedStatus extends StatusAnswer {
   readonly lag: ReturnType<typeof totalLag>;
 }
 
-/** Parses an answer. Returns undefined if the text is not the answer of an effects process. */
+/** Parses a status response. Returns undefined if it is not from an effects process. */
 export function reportedStatus(text: string): ReportedStatus | undefined {
   const answer = objectIn(text) as StatusAnswer | undefined;
   if (typeof answer?.state !== "string" || !Array.isArray(answer.streams)) return undefined;

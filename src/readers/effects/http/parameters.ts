@@ -1,11 +1,10 @@
-// Parses the parameters of a request. Rejects unknown parameters, because an ignored misspelt
-// filter would return wrong results.
+// Parses the parameters of a request. Rejects unknown parameters, because a filter with a typo
+// would otherwise be ignored and the results would be wrong.
 
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
 import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
 import { accessProblems } from "../../../platform/base/port-access.ts";
 
-/** The parsers of a path's parameters. The text of their Errors follows `<name>: `. */
 export type Readers = Readonly<Record<string, (text: string) => unknown>>;
 
 export type Read<R extends Readers> = {
@@ -44,7 +43,7 @@ export function someText(text: string): string {
 }
 
 export function cursor(text: string): string {
-  // No key of a row contains U+0000, and PostgreSQL reports an error for it.
+  // U+0000 is rejected, because PostgreSQL does not accept it in text.
   if (text === "" || text.length > cursorLengthMax || text.includes("\0"))
     throw new Error("must be the `next` of the previous page");
   return text;
@@ -67,7 +66,7 @@ export function day(text: string): string {
   return text;
 }
 
-/** Parses a time with its zone. A day becomes its start in UTC. */
+/** Parses a time with a time zone, or the start of a day in UTC. Returns milliseconds. */
 export function instantMs(text: string): number {
   const ms = instantMsOf(text);
   if (Number.isNaN(ms))
@@ -93,7 +92,6 @@ interface ProblemRow {
   readonly title: string;
 }
 
-/** The closed table of errors of the effects' HTTP port, as problem details (RFC 9457). */
 export const problemTable = {
   invalid_parameter: { status: 400, title: "Invalid parameter" },
   ...accessProblems,
@@ -107,7 +105,6 @@ export const problemTable = {
 
 export type ProblemCode = keyof typeof problemTable;
 
-/** An expected failure. The client receives `detail`. */
 export interface ReadProblem {
   readonly code: ProblemCode;
   readonly detail: string;

@@ -1,5 +1,4 @@
-// The read-only paths below /projects/<project>: parameters, queries and JSON. The server adds
-// `as_of` to the answer.
+// The read-only paths below /projects/<project>. The server adds `as_of` to each response.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
 import { lettersApart, nearest, typosMax } from "../../../platform/base/near-name.ts";
@@ -34,12 +33,14 @@ interface Asked {
   readonly uuid: string;
 }
 
-/** The members of the answer's JSON object without its braces, or a problem. */
 export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/** Maximum characters of the properties on a page. With more, a page has fewer results. */
+/**
+ * Maximum number of characters of the properties on a page. If this limit is reached, the page
+ * contains fewer results than requested.
+ */
 const pageBytesMax = 4_194_304;
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 
@@ -62,7 +63,6 @@ const routes: Readonly<Record<string, Route>> = {
   spikes: taking(spikeParameters, spikes),
 };
 
-/** Returns the handler of a path without its query; undefined if the path does not exist. */
 export function routeOf(
   path: string,
 ): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {
@@ -123,13 +123,12 @@ function noSuchUuid(asked: Asked): Promise<ReadProblem> {
 
 const suggestionsMax = 50;
 
-/** Returns the problem of a missing row. `what` names the row. */
 async function notFound({ reader, projectId }: Asked, what: string): Promise<ReadProblem> {
   const known = await reader.projects();
   if (known.includes(projectId) || known.length >= projectsMax)
     return problem("not_found", `the project ${projectId} has ${what}`);
   const most = typosMax(projectId);
-  // A comparison with more projects would take tens of milliseconds of CPU per request.
+  // Comparing the id with more projects would take tens of milliseconds of CPU.
   const few = known.length > suggestionsMax ? [] : known;
   const near = nearest(few, (one) => lettersApart(projectId, one, most), most);
   const meant = near === undefined ? "" : `; did you mean ${near}?`;

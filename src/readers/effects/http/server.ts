@@ -1,5 +1,5 @@
-// The read-only HTTP port of the effects. Limits everything that clients can occupy: connections,
-// waits, concurrent answers, and the time to read an answer.
+// The read-only HTTP port of the effects. The number of connections and waits, the size of
+// responses and the duration of requests are limited.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -37,11 +37,11 @@ export interface EffectsHttpOptions {
   readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;
-  /** Maximum duration of a wait for applied events in ms. Default: 10,000. */
+  /** Maximum time in ms for which a request waits until events are applied. Default: 10,000. */
   readonly waitMsMax?: number;
-  /** Maximum time in ms in which a client must read an answer. Default: 30,000. */
+  /** Maximum time in ms for which a client may read a response. Default: 30,000. */
   readonly answerMsMax?: number;
-  /** Maximum total size of unsent answers. Default: 64 MiB. */
+  /** Maximum total bytes of unsent responses. Default: 64 MiB. */
   readonly answerBytesMax?: number;
 }
 
@@ -52,12 +52,10 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-/** Number of additional connections that answer only health checks. */
 const spareConnections = 16;
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
-/** Answers up to this size are sent even if the unsent answers exceed their limit. */
 const smallBytes = 16_384;
 const always = {
   "Cache-Control": "no-store",
@@ -75,8 +73,8 @@ export class EffectsHttp {
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
   /**
-   * The running requests, which `close` aborts. Signals derived from one signal of the port would
-   * stay in memory until the port is closed.
+   * The controllers of the running requests. `close` aborts them. Signals derived from one common
+   * signal would stay in memory until the port is closed.
    */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
@@ -132,7 +130,6 @@ export class EffectsHttp {
       this.#requests.delete(gone);
       gone.abort(new Error("the client disconnected"));
     });
-    // The server does not read bodies, so it closes the connection of a request with a body.
     const { headers } = request;
     const hasBody =
       headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
@@ -153,7 +150,6 @@ export class EffectsHttp {
     const isRead = request.method === "GET" || request.method === "HEAD";
     const refusal = access.problemOf(request, isRead ? tokenFor(path) : "admin");
     const isHealth = path === "/livez" || path === "/readyz";
-    // Probes send no token. Without a token, a health check gets only the status.
     if (refusal !== undefined && !isHealth) return refused(refusal);
     if (!isRead) return problemAnswer(problem("method_not_allowed", "this port is read-only"));
     const withDetails = refusal === undefined;
@@ -168,7 +164,7 @@ export class EffectsHttp {
       const { metrics } = this.#options;
       return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
     }
-    // Prevents DNS rebinding, by which a page of another site could read the answers.
+    // Without this check, a page of another site could read the responses (DNS rebinding).
     if (isLoopback(host) && !isOwnHost(request.headers.host, host))
       return problemAnswer(problem("foreign_host", foreignHost(request)));
     return await this.#read(path, new URLSearchParams(queryText), signal);
@@ -190,7 +186,7 @@ export class EffectsHttp {
     query.delete("wait_for");
     return await this.#reads.run(async () => {
       signal.throwIfAborted();
-      // Reads the positions first, so that the rows are at least as new as `as_of` states.
+      // The positions are read before the rows, so that the rows are at least as new as `as_of`.
       const asOf = asOfJson(await reader.applied());
       const members = await route(reader, query);
       if (typeof members !== "string") return problemAnswer(members);
@@ -266,7 +262,7 @@ const nothingHere = problem(
   "this path does not exist; the paths are /projects/<project>/persons, groups, group-types, usage and spikes, /status, /metrics, /livez and /readyz",
 );
 
-/** Returns the token that a path needs. The read-only token gives no access to data of people. */
+/** Returns the token that a path needs. The read-only token gives no access to persons. */
 function tokenFor(path: string): NeededToken {
   return /^\/(?:status|metrics|livez|readyz|projects\/[^/]+\/usage)$/.test(path) ? "read" : "admin";
 }

@@ -1,4 +1,4 @@
-// The JSON of the HTTP port and the commands. Properties are copied as text, because JSON.parse
+// The JSON of the HTTP port and of the commands. Properties are copied as text, because JSON.parse
 // would change the digits of numbers.
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -99,10 +99,9 @@ interface StatusRows {
 
 const shownMax = 20;
 
-/** Maximum wait for NATS. Clients that display the answer wait at most a second. */
+/** Maximum wait for NATS in ms. It is short, because some clients wait only a second. */
 const askMsMax = 500;
 
-/** Replaces the estimated lag by the answer of `ask`, if NATS answers in time. */
 export async function withAskedLag(
   status: ProcessStatus,
   ask: (() => Promise<readonly StreamStatus[]>) | undefined,

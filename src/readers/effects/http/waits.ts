@@ -1,13 +1,13 @@
-// Waits until streams are applied up to the requested sequences, so that clients can read their own
-// writes. Queries the database after the writer of this process has committed the sequences.
-// Without a writer, polls the database, with one query for all waiting clients.
+// Waits until streams are applied up to the requested sequences.
+//
+// If the writer runs in this process, waits for the writer first. Otherwise, polls the database
+// with one query for all waiting clients.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
 
 type Wanted = ReadonlyMap<string, number>;
 
-/** Waits for the writer of this process. Returns undefined if there is no writer. */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
 
 interface WaitsOptions {
@@ -28,7 +28,6 @@ const pollMs = 10;
 const streamName = /^[A-Za-z0-9_-]{1,255}$/;
 const wantedMax = 64;
 
-/** Parses the requested sequences. The text of its Errors follows `wait_for: `. */
 export function wantedFrom(texts: readonly string[]): Wanted {
   if (texts.length > wantedMax) throw new Error(`is given more than ${wantedMax} times`);
   const wanted = new Map<string, number>();
@@ -57,8 +56,8 @@ export class Waits {
   }
 
   /**
-   * Waits until the sequences are applied. Rejects if the first query of the database fails, or
-   * with the signal's reason.
+   * Waits until the sequences are applied. Rejects if the first database query fails. If the signal
+   * aborts, rejects with its reason.
    */
   async until(wanted: Wanted, signal: AbortSignal): Promise<WaitOutcome> {
     if (isReached(wanted, await this.#options.applied())) return "applied";
@@ -83,7 +82,6 @@ export class Waits {
     }
   }
 
-  /** Waits until the writer has committed the sequences or has ended, then polls the database. */
   async #askOnceWritten(waiting: Waiting, signal: AbortSignal): Promise<void> {
     try {
       await (this.#options.written?.(waiting.wanted, signal) ?? delay(pollMs));
@@ -93,7 +91,6 @@ export class Waits {
     if (!this.#isAsking) void this.#ask();
   }
 
-  /** Polls the database, even while it is unreachable, because each wait has its own timeout. */
   async #ask(): Promise<void> {
     this.#isAsking = true;
     while (this.#asked.size > 0) {

@@ -1,5 +1,3 @@
-// Reads the lines of a stored frame in order, and calls the visitor for each line.
-
 import { Line, LineFlag, type RecordView } from "../../../records/lines.ts";
 import { createNativeScanner } from "../../../records/native.ts";
 import { frameRows, RecordReader } from "../../../records/reader.ts";
@@ -18,13 +16,15 @@ export class FrameLines {
   readonly #records: RecordReader;
   readonly #line: ReusedLine;
 
-  /** `scanner` must not be shared. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
     this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /** Reads a frame. Yields whenever RecordReader yields. Throws if the scanner has no memory. */
+  /**
+   * Reads the lines of a frame. Yields to the caller whenever RecordReader yields. Throws if the
+   * scanner is out of memory.
+   */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     const line = this.#line;
     line.beginFrame(frame);
@@ -39,7 +39,6 @@ export class FrameLines {
   }
 }
 
-/** A line that is filled again for each record. */
 class ReusedLine extends EventFacts implements StoredLine {
   frame!: StoredFrame;
   line = 0;
@@ -54,7 +53,6 @@ class ReusedLine extends EventFacts implements StoredLine {
   readonly #rules: EffectRules;
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
-  /** The record that `fillRest` must still read; undefined once it is read. */
   #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
@@ -69,10 +67,6 @@ class ReusedLine extends EventFacts implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /**
-   * Fills the line from a record. Returns the reason if the record is invalid. Then the content of
-   * the line is undefined.
-   */
   fill(record: RecordView): Rejection | undefined {
     const { projectId, storedAtMs } = this.frame;
     const fault = this.#facts.fill(this, record, storedAtMs);

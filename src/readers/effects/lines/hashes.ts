@@ -5,13 +5,13 @@ import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import type { EventFacts, Span } from "../rules/event-facts.ts";
 
 const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
-/** A mask that converts four letters to lower case and does not change digits. */
 const lowerCase = 0x2020_2020;
 
 /**
- * Identifies an event in duplicate detection, by its project, uuid, name and distinct id. Each
- * reader of frames has a secret random key, so no client can choose a uuid that collides with
- * another event. The hash must not be stored.
+ * Computes the hash of an event from its project, uuid, name and distinct id.
+ *
+ * The key is random and secret, so that clients cannot choose events with equal hashes. The hash
+ * must not be stored, because the key is not stored either.
  */
 export class EventHash {
   readonly #key: Uint32Array;
@@ -21,7 +21,6 @@ export class EventHash {
   #words = new Uint32Array(64);
   readonly #hash = new Int32Array(2);
 
-  /** `key` must be two random secret words. */
   constructor(key: Uint32Array) {
     this.#key = key;
   }
@@ -34,7 +33,6 @@ export class EventHash {
     return this.#hash[1]!;
   }
 
-  /** Hashes the name and the distinct id as they are in the body, including the quotes. */
   set({ projectId, uuidView, uuidAt, body, event, id }: HashedFacts): void {
     if (projectId !== this.#projectId) this.#setProject(projectId);
     const most = wordPlaces.length + wordsOf(event) + wordsOf(id);
@@ -47,7 +45,6 @@ export class EventHash {
     halfSipHash64(this.#projectKey, words.subarray(0, count), this.#hash);
   }
 
-  /** Derives the project's key from its id and the secret key, so that no client can compute it. */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
     if (key === undefined) {
@@ -67,7 +64,6 @@ const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/** Returns the maximum number of words of a text: one per four bytes, the rest, the length. */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }
@@ -85,15 +81,14 @@ function addText(
 }
 
 /**
- * The hash of a distinct id. Databases store values derived from this hash, so it must never
- * change. Clients can choose ids that collide.
+ * Computes the hash of a distinct id. The function must never change, because databases store
+ * values derived from the hash. Clients can choose ids with equal hashes.
  */
 export class IdHash {
   high = 0;
   low = 0;
 
   set(id: string): void {
-    // Two multiplications per character and a finaliser, so that similar ids have unrelated hashes.
     let high = 0x9e3779b9;
     let low = 0x41c6ce57;
     for (let at = 0; at < id.length; at++) {
@@ -106,7 +101,6 @@ export class IdHash {
   }
 }
 
-/** Mixes a word with the finaliser of MurmurHash3. */
 function mixed(word: number): number {
   let hash = word;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

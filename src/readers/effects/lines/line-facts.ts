@@ -1,5 +1,3 @@
-// Extracts the facts that the rules need from a record.
-
 import { Buffer } from "node:buffer";
 import { kindOfName } from "../../../records/event-name.ts";
 import { Part } from "../../../records/fields.ts";
@@ -14,7 +12,6 @@ import { cookielessId, idText } from "../rules/ids.ts";
 import { isText } from "../rules/plain-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
-/** Maximum time by which a valid `received_at` is after the storage. No clock is a day ahead. */
 const aheadMsMax = 86_400_000;
 
 const needed = [
@@ -29,7 +26,6 @@ export class LineFacts {
   readonly #uuid = Buffer.alloc(uuidBytes);
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
-  /** Fills the fields, except for `fillRest`. Returns the reason if the record is invalid. */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
     if (fault !== undefined) return fault;
@@ -48,7 +44,6 @@ export class LineFacts {
     return undefined;
   }
 
-  /** Fills the fields that only few lines need. The record must be valid. */
   fillRest(facts: EventFacts, record: RecordView): void {
     facts.body = record.body;
     if (record.type(Part.Uuid) === TokenType.EscapedString) {
@@ -76,7 +71,6 @@ export class LineFacts {
   }
 }
 
-/** Checks a record that is not exactly as the gateway writes it. Returns why it is invalid. */
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
@@ -140,9 +134,8 @@ const recentIdSets = 32_768;
 const recentIdBytesMax = 64;
 
 /**
- * Returns recent distinct ids as the same string objects. So recent ids need no new memory, and a
- * Map need not hash them again. Compares bytes, because clients can choose ids whose hashes
- * collide.
+ * Caches recent distinct ids as strings, so that a repeated id needs no new string. It compares the
+ * bytes, because clients can choose ids with equal hashes.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");

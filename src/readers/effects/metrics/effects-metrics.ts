@@ -59,7 +59,6 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
     [this.#state, this.#totals] = await Promise.all([status(), totals()]);
   }
 
-  /** Counts a part of a commit. `committed` counts the last part. */
   part({ usage, frames, rejected, incidents, links }: Commit, seconds: number): void {
     this.#partSeconds += seconds;
     for (const { lane, class: usageClass, events, duplicates } of usage) {

@@ -1,5 +1,5 @@
-// All metrics of the effects process, except prom-client's default metrics. The docs are generated
-// from this table.
+// All metrics of the effects process except the default metrics of prom-client. The docs are
+// generated from this table.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 

@@ -1,5 +1,5 @@
-// Groups, group types, and the distinct ids that were seen with each group. Only a group identify
-// creates a group. An id may be seen with a group that does not exist.
+// Stores groups, group types, and the distinct ids that were seen with each group. An id may be
+// seen with a group that does not exist.
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
@@ -48,7 +48,6 @@ export class Groups {
     return this.types.get(projectId, "") !== undefined;
   }
 
-  /** Adds a stored row, unless a newer row is cached. */
   adopt(row: GroupRow): void {
     if (this.isHere(row.projectId, row)) return;
     this.groups.put(new Group(row, new PropertyBag(row.properties, row.propertyBytes)));
@@ -58,7 +57,6 @@ export class Groups {
     if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
   }
 
-  /** Writes a group. Returns false for a new type of a project with `typesMax` types. */
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");
@@ -88,7 +86,6 @@ export class Groups {
     return true;
   }
 
-  /** Records that the id was seen with the group, unless a cached row has an earlier time. */
   associate(effect: EventEffect, distinctId: string, group: { type: string; key: string }): void {
     const { projectId } = effect;
     const atMs = effect.stamp.timeMs;
@@ -222,7 +219,7 @@ class Association implements CachedRow {
   }
 }
 
-// No text of a stored line contains the separator NUL.
+// NUL is a safe separator, because stored lines do not contain it.
 function groupId({ type, key }: Pick<GroupName, "type" | "key">): string {
   return `${type}\0${key}`;
 }

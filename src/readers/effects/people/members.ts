@@ -1,5 +1,5 @@
-// Maps distinct ids to persons with a union-find over rows in memory. The row of a merged person
-// points to the row of the surviving person. So a link takes the same time for any number of ids.
+// Maps distinct ids to persons. When two persons are merged, the row of the merged person gets a
+// pointer to the row of the surviving person (union-find).
 
 import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/ids.ts";
@@ -43,10 +43,9 @@ const newSide: LinkSide = { known: false, idsTotal: 1 };
 export class Members {
   readonly rows: RowCache<Member>;
   readonly #options: MembersOptions;
-  /** Recently seen members, by the hash of their ids. Three times as fast as Maps. */
+  /** Recently seen members, indexed by the hash of their ids. This is faster than a Map. */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
-  // The last id that was not found. It is not looked up again.
   #absentProjectId = "";
   #absentId: string | undefined = undefined;
 
@@ -56,9 +55,6 @@ export class Members {
     this.rows = new RowCache(options.cacheBytesMax);
   }
 
-  /**
-   * Returns whether the id and its person are in memory and an event at this time changes neither.
-   */
   seen({ projectId, distinctId: id, idHashHigh, timeMs }: SeenLine): boolean {
     const member = this.#recentOf(projectId, id, idHashHigh);
     if (member === undefined) {
@@ -88,7 +84,6 @@ export class Members {
     return member;
   }
 
-  /** Returns the next row to load for the id; undefined if its person is in memory. */
   missing(projectId: string, id: string): string | undefined {
     if (id === this.#absentId && projectId === this.#absentProjectId) return id;
     let at = id;
@@ -101,7 +96,6 @@ export class Members {
     throw new Error(lost(projectId, id));
   }
 
-  /** Adds a stored row, unless a newer row is cached. */
   adopt(row: MemberRow): void {
     if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
     this.#put(memberFrom(row));
@@ -115,7 +109,6 @@ export class Members {
     return member;
   }
 
-  /** Records that the id was seen. Creates its person if needed. */
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
     const member = this.rows.get(projectId, id);
@@ -150,7 +143,6 @@ export class Members {
     if (isWritten) this.rows.changed(root);
   }
 
-  /** Merges the persons of two ids unless a rule forbids the merge. */
   link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
     const { projectId, stamp } = effect;
     if (isIllegalId(link.from) || isIllegalId(link.to)) return "refused_illegal_id";
@@ -201,7 +193,7 @@ export class Members {
     return outcome;
   }
 
-  /** Merges two persons. The person with more ids survives, to keep chains of pointers short. */
+  /** The person with more ids survives, so that chains of pointers stay short. */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];
@@ -234,7 +226,6 @@ export class Members {
     return { projectId, large, bytesMax, countMax, refused };
   }
 
-  /** Returns the row of the id's person. Makes all rows on the way point directly to this row. */
   #personRow(member: Member): PersonRow {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
@@ -268,7 +259,6 @@ export class Members {
   }
 }
 
-/** Returns the error for a cycle of rows. Only another program can have created a cycle. */
 function lost(projectId: string, id: string): string {
   return `cannot find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in the table members is part of a cycle, which another program has caused: rebuild the database with \`penstock effects rebuild\``;
 }
@@ -308,7 +298,10 @@ interface LinkSide {
   readonly idsTotal: number;
 }
 
-/** Checks a link of two persons. The order of the checks decides which reason is stored. */
+/**
+ * Checks a link between two persons. The order of the checks must not change, because the first
+ * failing check decides which reason is stored.
+ */
 function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },
@@ -322,7 +315,6 @@ function outcomeOfTwo(
 
 const hourMs = 3_600_000;
 
-// Approximate bytes of a row's objects in V8, without their texts.
 const memberBytes = 300;
 const personBytes = 250;
 
@@ -330,7 +322,6 @@ class Person {
   firstId: string;
   firstStamp: Stamp;
   firstUuid: string;
-  /** The main id of the newest link; undefined if there is no link. */
   main: { readonly id: string; readonly stamp: Stamp } | undefined = undefined;
   known = false;
   lastSeenAtMs: number;
@@ -380,7 +371,10 @@ export class Member implements CachedRow {
   mergedInto: string | undefined = undefined;
   person: Person | undefined = undefined;
   isChanged = false;
-  /** Start of the time in which events change nothing, in seconds. V8 needs small integers. */
+  /**
+   * Events between `quietFromS` and `quietToS` do not change the row. Both times are in seconds,
+   * because V8 stores small integers without an allocation.
+   */
   quietFromS = 0;
   quietToS = 0;
 

@@ -1,6 +1,6 @@
-// Holds people and groups in memory and applies batches of events to them: queues effects, reports
-// missing rows, applies the queue, and returns the changed rows. Rows of a running commit stay in
-// memory, so the next batch need not wait. Uses no clock.
+// Applies batches of events to persons and groups in memory. The rows of a running commit stay in
+// memory, so that the next batch can be applied before the commit ends. The result does not depend
+// on the clock.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -29,15 +29,14 @@ import {
 import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts";
 
 export interface PeopleOptions {
-  /** Approximate bytes of cached rows. The rows of current batches are not included. */
+  /** Approximate maximum bytes of cached rows. Rows of the current batches do not count. */
   readonly cacheBytesMax?: number;
   readonly idsMax?: number;
-  /** Maximum bytes of the property names and values of a person or group. */
   readonly propertyBytesMax?: number;
   readonly propertiesMax?: number;
   /**
    * Maximum bytes of large properties per project. The properties of a person or group are large if
-   * they have over 64 KiB.
+   * they have more than 64 KiB.
    */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
@@ -70,7 +69,6 @@ export type PeopleChanges = Pick<
 >;
 
 const detailLengthMax = 200;
-/** Minimum interval of log lines about dropped properties, per table. */
 const droppedEveryMs = 1_000;
 const droppedWords =
   "effects dropped the properties of a row: they do not match its property_state, because the row was changed by hand. Restore the row from a backup, or run `penstock effects rebuild`";
@@ -126,14 +124,13 @@ export class People {
     return changed + linkBytes * this.#links.length + rejectedBytes * this.#rejected.length;
   }
 
-  /** Returns whether a plain line (see StoredLine.isPlain) changes nothing. */
   seen(line: SeenLine): boolean {
     return this.#members.seen(line);
   }
 
   /**
-   * Applies a plain line, even before effects that were queued earlier. A plain line only changes
-   * the oldest and the newest time, for which the order of lines is irrelevant.
+   * Applies a plain line. It may be applied before effects that were queued earlier, because the
+   * order of plain lines does not matter.
    */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
@@ -173,14 +170,13 @@ export class People {
     this.#queue.push(row);
   }
 
-  /** Number of queued effects, and of the rows or ids that plain lines need. */
   get queued(): number {
     return this.#queue.length + Math.max(this.#wanted.memberRows, this.#plainIds.size);
   }
 
   /**
-   * Empties the queue and returns its entries as parts that need few rows. A call of a part queues
-   * its entries again. Used if the rows of a batch are too large together.
+   * Empties the queue. Returns its entries as a list of functions. Each function puts some of the
+   * entries back into the queue, so that few rows are loaded at a time.
    */
   takeParts(): (() => void)[] {
     const parts: (() => void)[] = [];
@@ -203,12 +199,10 @@ export class People {
     return parts;
   }
 
-  /** Returns the rows to load and pass to `adopt` before `apply`; undefined if none is missing. */
   missing(): Missing | undefined {
     return this.#wanted.missing();
   }
 
-  /** Adds the loaded rows. A missing row that is not among them is not in the store. */
   adopt(loaded: Loaded): void {
     for (const row of loaded.members) this.#members.adopt(row);
     for (const row of loaded.groups) this.#groups.adopt(row);
@@ -220,8 +214,8 @@ export class People {
   }
 
   /**
-   * Applies the next `effectsMax` entries of the queue. Returns whether all entries are applied.
-   * Until they are, nothing may be queued. After an error, the caller must call `begin`.
+   * Applies the next `effectsMax` entries of the queue. Returns true if all entries are applied.
+   * Until then, the caller must not add entries. After an error, the caller must call `begin`.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -244,8 +238,8 @@ export class People {
   }
 
   /**
-   * Returns copies of the rows that changed since the last call. The rows stay in memory until
-   * `committed`. Yields regularly. Until the last yield, nothing may be applied.
+   * Returns copies of the rows that changed since the last call. The caller must not apply anything
+   * until the promise is fulfilled. The rows stay in memory until the caller calls `committed`.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;
@@ -269,7 +263,6 @@ export class People {
     this.#groups.committed();
   }
 
-  /** Drops all rows in memory, for example after a failed commit. */
   begin(largeProperties: readonly LargePropertiesRow[]): void {
     this.#large.begin(largeProperties);
     this.#members.rows.clear();

@@ -1,11 +1,10 @@
-// Computes the uuid of a distinct id's row, version 5 of RFC 9562, so that no look-up is needed.
+// Computes the uuid of a distinct id's row (version 5 of RFC 9562), so no lookup is needed.
 
 import { hash } from "node:crypto";
 
-// The namespace as text. Hashing a string takes half the time of hashing a buffer.
+// The namespace is a string, because hashing a string takes half the time of hashing a buffer.
 const namespace = "penstock-persons";
 
-// Index of the hash digit at each position; -1 for a hyphen.
 const layout = [
   [0, 1, 2, 3, 4, 5, 6, 7, -1],
   [8, 9, 10, 11, -1],
@@ -19,7 +18,10 @@ const variantDigit = 16;
 const hyphen = 0x2d;
 const version5 = 0x35;
 
-/** Returns the uuid. Builds it from character codes, because V8 retains concatenated parts. */
+/**
+ * Builds the uuid from character codes. A string built by concatenation would use more memory,
+ * because V8 retains its parts.
+ */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");
   const codes = layout.map((digit) => (digit < 0 ? hyphen : hex.charCodeAt(digit)));

@@ -1,6 +1,5 @@
-// The properties of a person or group while effects are applied. Writes are joined key by key, so
-// their order is irrelevant while all properties fit. A bag holds the text of its columns, which
-// takes a fraction of the memory of objects. It parses the text at the first write.
+// The properties of a person or group while effects are applied. The stored text needs less memory
+// than objects, so it is parsed only at the first write.
 
 import { nameBytes } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
@@ -14,14 +13,10 @@ import type {
 } from "../types.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
-/** Size of a property besides its name and value. Its stamps have about this size. */
 const stampBytes = 160;
-/** Approximate additional bytes of a parsed property in V8. */
 const objectBytes = 200;
-/** Maximum length of a text that is assumed to be Latin 1. */
 const longText = 16_384;
 
-/** Counts rejected properties. */
 export class Refused {
   count = 0;
   first = "";
@@ -37,16 +32,13 @@ export function noRoom({ count, first }: Refused, where: string): string {
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/** Receives the table and key of a row with inconsistent stored properties. */
 export type PropertiesDropped = (
   table: "members" | "groups",
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** The reason for rejecting a write to a full bag, and its owner for the text of the rejection. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
-/** The limits of one bag and of all large bags of its project. */
 export interface PropertyRoom {
   readonly projectId: string;
   readonly large: LargeProperties;
@@ -56,19 +48,15 @@ export interface PropertyRoom {
 }
 
 export class PropertyBag {
-  /** The stored form; undefined if the parsed form has changed. */
   #columns: PropertyColumns | undefined;
-  /** The parsed form; undefined if it is not needed. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /** `bytes` is the size that an earlier bag of the same properties returned. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
   }
 
-  /** Stored bytes of all names and values, plus `stampBytes` for each property. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -78,8 +66,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether the stored columns are consistent. If not, empties the bag. Must be called
-   * before the properties are read or written.
+   * Returns true if the stored columns are consistent. Otherwise, removes all properties and
+   * returns false. The caller must call it before it reads or writes the properties.
    */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
@@ -104,7 +92,6 @@ export class PropertyBag {
     return this.#columns;
   }
 
-  /** Applies the writes of one event, and returns whether anything changed. */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
     let isChanged = false;
@@ -123,7 +110,10 @@ export class PropertyBag {
     return isChanged;
   }
 
-  /** Joins `other`, which should be the smaller bag and must not be used afterwards. */
+  /**
+   * Adds the properties of `other`. To save time, `other` should be the smaller bag. The caller
+   * must not use `other` afterwards.
+   */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();
@@ -143,10 +133,6 @@ export class PropertyBag {
     }
   }
 
-  /**
-   * Returns whether this bag has space for the properties of both bags. If not, the order of the
-   * names decides which properties are rejected.
-   */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
     const isFew = this.size + other.size <= countMax && bytes <= bytesMax;
@@ -190,12 +176,10 @@ export class PropertyBag {
   }
 }
 
-/** Sorts by name, which is the order of a bag that was read from its columns. */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** Returns the bytes of a text in V8: one per character, or two unless it is Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -208,7 +192,6 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/** Returns whether a write replaces another write. In one event, `$unset` replaces `$set`. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,
@@ -227,10 +210,13 @@ function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
   return theirs !== undefined && compareStamps(theirs.stamp, ours.stamp) < 0 ? theirs : ours;
 }
 
-/** Size from which properties are large. A write to them takes 0.5 ms or more. */
+/** Properties of this size or more are large. A write to large properties takes 0.5 ms or more. */
 export const largeBytesMin = 65_536;
 
-/** Limits the large properties of a project. Each write reads all of a bag's properties. */
+/**
+ * Limits the total size of the large properties of a project, because each write to a bag reads all
+ * of its properties.
+ */
 export class LargeProperties {
   readonly #bytesMax: number;
   readonly #bytes = new Map<string, number>();

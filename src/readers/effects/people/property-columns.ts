@@ -1,29 +1,32 @@
-// Converts properties to and from two columns. `json` has the values for queries. `state` has the
-// stamps and the hidden values. Stores must return both unchanged. So PostgreSQL needs the type
-// `json` instead of `jsonb`.
+// Converts properties to and from two columns. The column `json` contains the current values for
+// queries. The column `state` contains everything else. A store must return both texts unchanged,
+// so the PostgreSQL column has the type `json` instead of `jsonb`.
 
 import { nameToken } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 
-/** The parsed text of `state`. Indices refer to stamps; -1 means no stamp. */
+/** The parsed column `state`. The numbers are indices into `stamps`; -1 stands for no stamp. */
 type State = [
-  // Two entries per stamp: time and rank.
   stamps: (number | string)[],
-  // Four entries for each name in `json`: the length of the name as JSON (negative after an
-  // `$unset`), the length of the value, the index of the newest write, the index of the oldest
-  // `$set_once`.
+  // Each name in the column `json` has four numbers:
+  // 1. the length of the name as JSON, which is negative after an `$unset`
+  // 2. the length of the value
+  // 3. the index of the newest write
+  // 4. the index of the oldest `$set_once`
   shown: number[],
-  // The values of `$set_once` that a `$set` in `json` hides.
+  // The values of `$set_once` for names whose value in `json` comes from a `$set`.
   hidden: string[],
-  // Four entries for each name that is not in `json`: the name, the index of the `$unset`, the
-  // index of the oldest `$set_once`, the value of the `$set_once` or "".
+  // Each name that is not in the column `json` has four entries:
+  // 1. the name
+  // 2. the index of the `$unset`
+  // 3. the index of the oldest `$set_once`
+  // 4. the value of the `$set_once`, or "" if there is none
   unshown: (number | string)[],
 ];
 
 export const noColumns: PropertyColumns = { json: "{}", state: "" };
 
-/** Returns the visible value as JSON text; undefined if the property is unset. */
 export function shownJson(property: PropertyState): string | undefined {
   const { write, once } = property;
   if (write === undefined) return once?.json;
@@ -32,7 +35,6 @@ export function shownJson(property: PropertyState): string | undefined {
   return undefined;
 }
 
-/** Returns the columns, with names sorted by code unit. */
 export function toColumns(properties: Properties): PropertyColumns {
   if (properties.size === 0) return noColumns;
   const stamps = new StampTable();
@@ -58,7 +60,7 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/** Returns the properties; undefined if the columns are inconsistent, as after manual changes. */
+/** Returns the properties, or undefined if a user has made the columns inconsistent. */
 export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   try {
     return readColumns(columns);
@@ -115,7 +117,6 @@ class StampTable {
   readonly flat: (number | string)[] = [];
   readonly #indices = new Map<string, number>();
 
-  /** Returns a stamp's index. Compares only ranks, because a rank identifies one line. */
   indexOf({ timeMs, rank }: Stamp): number {
     let index = this.#indices.get(rank);
     if (index === undefined) {

@@ -1,7 +1,5 @@
-// Caches rows by project and id in two generations. When the younger generation is full, the rows
-// that were not used meanwhile are dropped together. Changed rows stay until they are stored.
+// Caches rows by project and id in two generations. Changed rows are evicted only after a commit.
 
-/** A row. Each row is one object, whose fields may change. */
 export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
@@ -11,15 +9,13 @@ export interface CachedRow {
 
 type Generation<Row> = Map<string, Map<string, Row>>;
 
-// Maximum rows of a generation. A Map can hold 2^24 entries.
+// Maximum number of rows of a generation. It is below the limit of a Map, which is 2^24 entries.
 const rowsMax = 8_000_000;
 
-/** `writeChanged` yields when these bits of the number of rows are 0. */
 const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /** Changes whenever rows are dropped, or become the next rows to drop unless they are used. */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -28,7 +24,6 @@ export class RowCache<Row extends CachedRow> {
   #oldBytes = 0;
   #changed: Row[] = [];
   #changedBytes = 0;
-  // The changed rows of the running commits, oldest commit first.
   #inFlight: Row[][] = [];
 
   constructor(bytesMax: number) {
@@ -68,7 +63,10 @@ export class RowCache<Row extends CachedRow> {
     this.#youngBytes += row.bytes;
   }
 
-  /** Adds `bytes`, which may be negative, to the size of a row that was just looked up. */
+  /**
+   * Adds `bytes` to the size of a row. `bytes` may be negative. The caller must have looked up the
+   * row immediately before.
+   */
   grew(row: Row, bytes: number): void {
     this.#youngBytes += bytes;
     if (row.isChanged) this.#changedBytes += bytes;
@@ -82,8 +80,9 @@ export class RowCache<Row extends CachedRow> {
   }
 
   /**
-   * Returns the results of `write` for all rows that changed since the last call. The rows stay
-   * cached until `committed`. Yields regularly. Until the last yield, no row may change.
+   * Calls `write` for each row that changed since the last call, and returns the results. The rows
+   * stay cached until the caller calls `committed`. The caller must not change a row until the
+   * promise is fulfilled.
    */
   *writeChanged<Written>(write: (row: Row) => Written): Generator<void, Written[]> {
     const rows = this.#changed;
@@ -105,7 +104,6 @@ export class RowCache<Row extends CachedRow> {
     this.#inFlight.shift();
   }
 
-  /** Drops unused rows. Called between batches, because a batch needs its rows. */
   trim(): void {
     if (this.#youngBytes < this.#bytesMax / 2 && this.#youngRows < rowsMax) return;
     this.generation++;

@@ -1,5 +1,3 @@
-// Collects the rows that a batch needs before it can be applied.
-
 import type { GroupName } from "../store/port.ts";
 import type { Stamp } from "../types.ts";
 
@@ -50,7 +48,6 @@ export class Wanted {
   }
 }
 
-/** The first stamp and the last time at which an id was seen. */
 export interface Seen {
   stamp: Stamp;
   lastMs: number;
@@ -85,7 +82,6 @@ export class PlainIds {
   }
 }
 
-/** Number of entries of a part. A part needs at most 32 rows. */
 const partLength = 16;
 
 export function partsOf<T>(all: readonly T[]): T[][] {

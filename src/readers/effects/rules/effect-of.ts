@@ -1,5 +1,5 @@
-// Converts an event to writes, a link, a group and memberships, without the database. No content of
-// an event causes an exception.
+// Converts an event to its effects without the database. The functions never throw because of the
+// content of an event.
 
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../../records/item-view.ts";
@@ -12,11 +12,10 @@ import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Maximum number of groups of an event. Each adds a row, whose write delays other projects. */
+/** Maximum number of groups of an event. Each group adds a row, which takes time to write. */
 const eventGroupsMax = 5;
-/** Maximum bytes of a row's ids. An entry of a PostgreSQL index holds 2,704 bytes. */
+/** Maximum bytes of the ids in a row. A PostgreSQL index entry can store 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
-/** Maximum length of the names in `propertyNames`. */
 const nameBytesMax = 17;
 
 const DOLLAR = 0x24;
@@ -33,8 +32,8 @@ export function makesPerson({ kind, personProfile, distinctId }: EventFacts): bo
 }
 
 /**
- * Returns whether the event has no effect besides creating or touching a person. If `hasWrites` is
- * false, the facts about groups and person fields need not be filled.
+ * Returns true if the event has no effect except that it may create a person or update its
+ * last-seen time. If `hasWrites` is false, the facts about groups and person fields are not read.
  */
 export function isPlainEvent(facts: EventFacts, hasWrites: boolean): boolean {
   if (facts.kind === Kind.GroupIdentify) return false;
@@ -112,7 +111,6 @@ export class EffectRules {
     };
   }
 
-  /** Reads the properties in `propertyNames`. The last value of a repeated name counts. */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;
@@ -159,7 +157,6 @@ export class EffectRules {
   ): EventEffect["link"] {
     const span = kind === "identify" ? named.$anon_distinct_id : named.alias;
     if (isNothing(span.type) || span.type === TokenType.EmptyString) {
-      // An identify without an anonymous id is valid.
       if (kind !== "identify") this.#writes.reject("alias", "invalid_field", "it has no alias");
       return undefined;
     }
@@ -202,7 +199,7 @@ export class EffectRules {
       const type = idText(body, nameStart - 1, nameEnd + 1, nameType);
       const span = { start: valueStart, end: valueEnd, type: valueType };
       const key = this.#textOf(body, span);
-      // SDKs send null or "" for a group that a person has left.
+      // SDKs send null or "" for a group after the person has left the group.
       if (type === "") continue;
       if (key === "") found.delete(type);
       else if (!this.#fits("$groups", [type, key, distinctId])) continue;
@@ -215,7 +212,6 @@ export class EffectRules {
     return [...found].map(([type, key]) => ({ type, key }));
   }
 
-  /** Returns whether a row with these ids can be stored. If not, rejects the field. */
   #fits(field: string, ids: readonly string[]): boolean {
     let bytes = 0;
     for (const id of ids) bytes += Buffer.byteLength(id);
@@ -225,21 +221,19 @@ export class EffectRules {
     return false;
   }
 
-  /** Returns the text of an id value, normalised like a distinct id; "" if the text is blank. */
   #textOf(body: Buffer, { start, end, type }: Span): string {
     if (isNothing(type) || type === TokenType.EmptyString) return "";
     const plain =
       type === TokenType.Object || type === TokenType.Array
         ? this.#texts.valueOf(body, start, end)
         : undefined;
-    // A value that is nested too deeply to be normalised is read unchanged.
+    // If the value is nested too deeply to be normalised, the original text is used.
     if (plain === undefined) return idText(body, start, end, type);
     const bytes = Buffer.from(plain);
     return idText(bytes, 0, bytes.length, type);
   }
 }
 
-/** Returns whether a name may be in `propertyNames`, by its first bytes and its length. */
 function mayBeNamed(body: Buffer, start: number, length: number): boolean {
   if (body[start] !== DOLLAR) return body[start] === LETTER_A && length === aliasLength;
   return length <= nameBytesMax && (body[start + 1] === LETTER_A || body[start + 1] === LETTER_G);

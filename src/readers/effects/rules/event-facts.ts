@@ -1,10 +1,9 @@
-// The facts of a stored line that the rules need. One object is filled again for each line.
+// The facts about a stored line that the rules need. The same object is used for all lines.
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../../../records/table.ts";
 import { Kind } from "../../../records/verdict.ts";
 
-/** The position of a JSON value: body[start, end). */
 export class Span {
   start = 0;
   end = 0;
@@ -14,7 +13,7 @@ export class Span {
 export const SpecialEvent = {
   None: 0,
   Merge: 1,
-  /** `$exception` or `$$heatmap`. SDKs send these automatically. They write no properties. */
+  /** `$exception` or `$$heatmap`. SDKs send these events automatically, without property writes. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -31,7 +30,6 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** The buffer in which the uuid, in upper or lower case, begins at `uuidAt`. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;
@@ -39,7 +37,6 @@ export class EventFacts {
   special: SpecialEvent = SpecialEvent.None;
   personProfile = true;
   distinctId = "";
-  /** The event's name. `EventHash` reads the name and `id` if the addon has not hashed the line. */
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;

@@ -1,18 +1,16 @@
-// Reads ids, and detects ids that must not be merged.
-
 import type { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "../../../records/distinct-id.ts";
 import { isVisible } from "../../../records/event-name.ts";
 import { TokenType } from "../../../records/table.ts";
 
-/** The id of visitors for whom posthog-js must not store an id. It never identifies a person. */
+/** posthog-js sends this id for every visitor for whom it must not store an id. */
 export const cookielessId = "$posthog_cookieless";
 
 const zeros = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Ids that are never merged. Otherwise, all users of a broken program would become one person. The
- * list has PostHog's ids, and the texts of programming languages for "no value", in lower case.
+ * Ids that are never merged, in lower case. If they were merged, all users of a program with a bug
+ * would become one person.
  */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
@@ -28,7 +26,10 @@ const illegalIds: ReadonlySet<string> = new Set([
 
 const quotes = new Set(['"', "'", "`"]);
 
-/** Returns whether an id must not be merged. U+FFFD makes different damaged ids equal. */
+/**
+ * Returns true if an id must not be merged. The check includes U+FFFD, because it replaces damaged
+ * characters, so different damaged ids can become equal.
+ */
 export function isIllegalId(id: string): boolean {
   if (id.includes("\0") || id.includes("\ufffd")) return true;
   let text = id.trim();
@@ -41,14 +42,13 @@ function isQuoted(text: string): boolean {
 }
 
 function isPlainId(body: Buffer, start: number, end: number, type: TokenType): boolean {
-  // A text with a visible first character is not blank.
   const isShort = end - start - 2 <= distinctIdCharactersMax;
   return type === TokenType.PlainString && isShort && isVisible(body[start + 1]!);
 }
 
 /**
- * Returns the normalised text of a distinct id, an id in a link, or a group's type or key; "" if
- * the text is blank. The token body[start, end) must not be Absent, Null or EmptyString.
+ * Returns the normalised text of an id, or "" if the text is blank. The type of the token must not
+ * be Absent, Null or EmptyString.
  */
 export function idText(body: Buffer, start: number, end: number, type: TokenType): string {
   return isPlainId(body, start, end, type)

@@ -1,11 +1,10 @@
-// Creates strings for names and values, without the U+0000 and lone surrogates that databases
-// reject. Numbers retain their digits.
+// Creates strings without U+0000 and without lone surrogates, because databases reject them.
+// Numbers keep their digits.
 
 import { Buffer } from "node:buffer";
 import { NotNormal, type Scanner } from "../../../records/table.ts";
 
 const bufferBytes = 65_536;
-/** Number of cached texts. A power of two. */
 const cachedTexts = 4_096;
 const cachedBytesMax = 48;
 
@@ -19,8 +18,8 @@ export class PlainTexts {
   }
 
   /**
-   * Returns the text of a value; undefined if the value is nested too deeply. Throws an Error if
-   * the scanner runs out of memory.
+   * Returns the text of a value. Returns undefined if the value is nested too deeply. Throws an
+   * Error if the scanner is out of memory.
    */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
     const room = end - start;
@@ -32,14 +31,12 @@ export class PlainTexts {
     return target.toString("utf8", 0, length);
   }
 
-  /** Returns the text of a name. body[start, end) must be the name without its quotes. */
   nameOf(body: Buffer, start: number, end: number): string {
     const text = this.textOf(body, start, end);
     if (!text.includes("\\")) return text;
     return (JSON.parse(`"${text}"`) as string).replaceAll("\0", "\ufffd").toWellFormed();
   }
 
-  /** Returns a recent short text as the same string object, which needs no new memory. */
   textOf(body: Buffer, start: number, end: number): string {
     const length = end - start;
     if (length > cachedBytesMax) return body.toString("utf8", start, end);
@@ -69,12 +66,14 @@ export function isText(text: string, body: Buffer, start: number, length: number
 
 const plainName = /^[\w $.:/-]*$/;
 
-/** Returns the name as a JSON string. For most names, avoids JSON.stringify, which is slower. */
+/**
+ * Returns the name as a JSON string. JSON.stringify is slow, so it is used only for names that need
+ * escapes.
+ */
 export function nameToken(name: string): string {
   return plainName.test(name) ? `"${name}"` : JSON.stringify(name);
 }
 
-/** Returns the size of the name as JSON in UTF-8, without the quotes. */
 export function nameBytes(name: string): number {
   return plainName.test(name) ? name.length : Buffer.byteLength(JSON.stringify(name)) - 2;
 }

@@ -1,6 +1,5 @@
-// Reads an event's property writes: the members of objects such as `$set`, and the names in lists
-// such as `$unset`. Rejects each key that cannot be applied, without rejecting the others. No name
-// becomes a property of a JavaScript object.
+// Reads the property writes of an event, such as `$set` and `$unset`. If a key cannot be applied,
+// only this key is rejected.
 
 import { Buffer } from "node:buffer";
 import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
@@ -9,9 +8,7 @@ import type { PropertyText, RejectedReason, Rejection } from "../types.ts";
 import type { Span } from "./event-facts.ts";
 import { nameBytes, type PlainTexts } from "./plain-texts.ts";
 
-/** Maximum bytes of a property name in UTF-8. */
 const nameBytesMax = 400;
-/** Maximum bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
 const eventPropertiesMax = 1_000;
 const quotedLengthMax = 100;
@@ -25,7 +22,6 @@ interface FieldRejection extends Rejection {
   more: number;
 }
 
-/** A field of the event (`top`) and of its `properties` (`nested`). A key in `top` wins. */
 interface TwoPlaces {
   readonly field: string;
   readonly top: Span;
@@ -34,7 +30,7 @@ interface TwoPlaces {
 
 /**
  * Reads the property writes of an event. The caller calls `begin`, reads the fields, and calls
- * `end`. The order of the fields decides which fields are rejected if the maximum is reached.
+ * `end`. If the maximum size is reached, the remaining fields are rejected.
  */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
@@ -42,7 +38,6 @@ export class PropertyWritesReader {
   readonly #rejected = new Map<string, FieldRejection>();
   #bytesRead = 0;
   #membersRead = 0;
-  /** The values of the fields that were read before the maximum was reached. */
   #kept: (readonly PropertyText[])[] = [];
   #bytesLeft: number | undefined = undefined;
   #found = new Map<string, string>();
@@ -85,7 +80,6 @@ export class PropertyWritesReader {
     return this.#takeFound(field);
   }
 
-  /** Returns names from an array of names, or from an object whose keys are the names. */
   namesOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly string[] {
     const hasTop = this.#hasNames(top, field);
     const hasNested = this.#hasNames(nested, field) && !(hasTop && isSame(body, top, nested));
@@ -155,7 +149,6 @@ export class PropertyWritesReader {
     field: string,
     { start, end }: Pick<Span, "start" | "end">,
   ): string | undefined {
-    // A name with escapes is at most six times as long as its text.
     const name =
       end - start > 6 * nameBytesMax
         ? body.toString("latin1", start, start + nameBytesMax + 1)
@@ -193,7 +186,6 @@ export class PropertyWritesReader {
     }
   }
 
-  /** Records that the last value of the name is invalid. Then earlier values do not count. */
   #addFault(name: string, reason: RejectedReason): void {
     this.#found.delete(name);
     this.#faults ??= new Map();

@@ -1,11 +1,8 @@
-// The message and the log line that announce the begin or end of a spike.
-
 import type { Log } from "../../../platform/base/log.ts";
 import { RateWindow } from "../../../platform/base/rate-window.ts";
 import type { OutboxRow, SpikeRow } from "../types.ts";
 import { projectSubject } from "./project-activity.ts";
 
-/** The published JSON. Timestamps are ISO 8601 in UTC. */
 interface SpikeNews {
   readonly project: string;
   readonly subject: string;
@@ -18,7 +15,7 @@ interface SpikeNews {
   readonly events: number;
 }
 
-/** Returns the message. Its id is the same if the spike is detected again, as after a rebuild. */
+/** Returns the announcement of a spike. If a rebuild finds the same spike, its id is the same. */
 export function spikeAnnouncement(
   prefix: string,
   spike: SpikeRow,
@@ -43,10 +40,9 @@ export function spikeAnnouncement(
   };
 }
 
-/** Maximum log lines per minute. Many ids can be hot, and a catch-up finds many spikes. */
 const linesAMinute = 30;
 
-/** Logs committed spikes. Omits the hot ids, because distinct ids are personal data. */
+/** Logs committed spikes, but not their hot ids, because distinct ids are personal data. */
 export class SpikeLog {
   readonly #log: Pick<Log, "info">;
   readonly #window: RateWindow;

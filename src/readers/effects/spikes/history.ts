@@ -1,34 +1,30 @@
-// The number of a project's events in each of the last 60 minutes and 168 hours. These counts give
-// the usual number of events per minute. The counts of a spike's minutes are limited to the
-// threshold.
+// Counts the events of a project in each of the last 60 minutes and 168 hours. For the minutes of a
+// spike, each count is limited to the threshold.
 
 const minutesMax = 60;
 const hoursBack = 168;
 const hoursMax = hoursBack + 1;
-/** Minimum threshold. A minute with fewer events need not be checked. */
 export const thresholdMin = 500;
 
-/** The usual number of events per minute, and the maximum number that is not a spike. */
 export interface Limits {
   readonly baseline: number;
   readonly threshold: number;
 }
 
-/** The stored form. A negative number stands for that many zeros. Missing counts are 0. */
+/**
+ * The stored form of the counts. A negative number stands for that many zeros. Counts that are
+ * missing at the end are 0.
+ */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
-  /** Counts from the last added minute backwards. */
   readonly minutes: readonly number[];
-  /** Counts from the current hour backwards. */
   readonly hours: readonly number[];
 }
 
-/** Counts by minute and hour since the epoch. The arrays have no trailing zeros. */
 export class History {
   readonly since: number;
   #next: number;
-  /** Counts from the last added minute backwards. Missing entries are 0. */
   #minutes: number[] = [];
   #hours: number[] = [];
 
@@ -45,7 +41,6 @@ export class History {
     return history;
   }
 
-  /** The first minute that is not added yet. */
   get next(): number {
     return this.#next;
   }
@@ -63,7 +58,7 @@ export class History {
     this.#next = minute;
   }
 
-  /** Adds events of a minute that was already added. Only the count of its hour changes. */
+  /** Adds events of a minute that is already closed. Only the count of the hour changes. */
   addLate(minute: number, count: number): void {
     const back = hourOf(this.#next) - hourOf(minute);
     if (hourOf(minute) < hourOf(this.since) || back > hoursBack) return;
@@ -72,12 +67,15 @@ export class History {
   }
 
   /**
-   * Returns the limits; undefined if the history is shorter than 60 minutes. The baseline is the
-   * weighted mean of the same hour on the seven previous days. The same weekday has three times the
-   * weight. The hours before and after have half the weight. If the history has less than a day of
-   * whole hours, the baseline is the mean of all minutes. The threshold is max(500, baseline × m).
-   * The multiple m is 5 times the coefficient of variation of the last 60 minutes, limited to 3 to
-   * 6.
+   * Returns the baseline and the threshold. Returns undefined if the history is shorter than 60
+   * minutes.
+   *
+   * The baseline is the weighted mean of the same hour on the seven previous days. The same weekday
+   * has three times the weight. The hours before and after have half the weight. If no previous day
+   * is complete, the baseline is the mean of all minutes.
+   *
+   * The threshold is max(500, baseline × m). The factor m is 5 times the coefficient of variation
+   * of the last 60 minutes. It is at least 3 and at most 6.
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;
@@ -127,7 +125,6 @@ function hourOf(minute: number): number {
   return Math.floor(minute / 60);
 }
 
-/** Inserts `by` zeros before the counts, and retains at most `kept` counts. */
 function moveBack(counts: number[], by: number, kept: number): void {
   if (by >= kept) counts.length = 0;
   if (counts.length === 0) return;

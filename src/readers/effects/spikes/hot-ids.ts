@@ -1,25 +1,22 @@
-// Finds the distinct ids with the most events of a minute, by the algorithm Space-Saving (Metwally,
-// Agrawal, El Abbadi 2005).
+// Finds the distinct ids with the most events in a minute (Space-Saving: Metwally, Agrawal, El
+// Abbadi 2005).
 
 import { IdHash } from "../lines/hashes.ts";
 
 const countersMax = 64;
-/** Number of places in the hash table, a power of two. */
 const places = 256;
 const noSlot = 255;
 const idHash = new IdHash();
 
-/** An id, its count, and the maximum overestimate of the count. */
+/** An id, its estimated count, and the largest possible overestimate of the count. */
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
 export class HotIds {
-  /** Maps places to slots. Several times faster than a Map if nearly every event replaces an id. */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
   readonly #hashes: number[] = [];
   readonly #counts: number[] = [];
   readonly #errors: number[] = [];
-  /** The least count at the last search. All slots before `#passed` have greater counts. */
   #least = 0;
   #passed = 0;
 
@@ -32,7 +29,7 @@ export class HotIds {
     }
   }
 
-  /** Counts an event. `hash` is the high word of the id's hash. */
+  /** Counts an event. `hash` is the upper 32 bits of the hash of the id. */
   add(id: string, hash: number): void {
     const place = this.#placeOf(id, hash);
     const slot = this.#slots[place]!;
@@ -53,7 +50,7 @@ export class HotIds {
     }
   }
 
-  /** Returns the ids that certainly have more than `events` events, with their minimum counts. */
+  /** Returns the ids that certainly have more than `events` events, and their minimum counts. */
   over(events: number): Map<string, number> {
     const found = new Map<string, number>();
     for (const [id, count, error] of this.counters())
@@ -71,7 +68,6 @@ export class HotIds {
     this.#hashes.push(hash);
   }
 
-  /** Returns the place of the id's slot, or the free place for it. */
   #placeOf(id: string, hash: number): number {
     for (let place = hash & (places - 1); ; place = (place + 1) & (places - 1)) {
       const slot = this.#slots[place]!;
@@ -79,7 +75,6 @@ export class HotIds {
     }
   }
 
-  /** Frees a place. Moves later entries up, unless they would then be before their first place. */
   #free(place: number): void {
     const slots = this.#slots;
     let free = place;
@@ -92,10 +87,6 @@ export class HotIds {
     slots[free] = noSlot;
   }
 
-  /**
-   * Returns a slot with the least count. Counts only grow. So the search continues at `#passed`
-   * until no slot has the least count, and then starts again with the next count.
-   */
   #leastSlot(): number {
     for (;;) {
       for (; this.#passed < countersMax; this.#passed++)

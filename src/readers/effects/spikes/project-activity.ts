@@ -1,5 +1,5 @@
-// Spike detection of one project. Reads no clock. The stored text does not depend on how lines were
-// batched.
+// Detects the spikes of one project without a clock. The stored text does not depend on how lines
+// were batched.
 
 import type { SpikeRow } from "../types.ts";
 import { History, type Limits, thresholdMin } from "./history.ts";
@@ -11,11 +11,13 @@ const pauseMinutes = 10;
 const hotPerMinute = 6_000;
 const formatVersion = 1;
 
-/** The subject of a spike of the whole project. */
 export const projectSubject = "project";
 const idMark = "id:";
 
-/** Returns the subject for an id. Adds `id:` if the id could be mistaken for another subject. */
+/**
+ * Returns the subject of a hot id. Adds the prefix `id:` if the id could be mistaken for another
+ * subject.
+ */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
 }
@@ -26,35 +28,28 @@ type OnSpike = (row: SpikeRow, change: SpikeChange) => void;
 interface OpenMinute {
   readonly minute: number;
   count: number;
-  /** The counts per id, from the project's 501st event of the minute on. */
   hot: HotIds | undefined;
 }
 
-/** A running spike of a distinct id. `start` is its first minute, counted since the epoch. */
 interface HotSpike {
   readonly start: number;
   readonly peak: number;
   readonly events: number;
 }
 
-/** A running spike of the project. `events` excludes the `quiet` minutes at the end. */
 interface Spike extends HotSpike, Limits {
   readonly quiet: number;
   readonly quietEvents: number;
 }
 
-/**
- * `onSpike` is called for each spike that begins, continues or ends, in the order of the minutes.
- */
+/** Calls `onSpike` in the order of the minutes for each spike that begins, continues or ends. */
 export class ProjectActivity {
   readonly projectId: string;
-  /** The partition of the project's last event. */
   partition = 0;
   batch = 0;
   #history: History | undefined;
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
-  /** Events of the last minute if it may begin a spike, else 0. */
   #lastAbove = 0;
   #noSpikeBefore = 0;
   #spike: Spike | undefined;
@@ -67,7 +62,6 @@ export class ProjectActivity {
     this.#onSpike = onSpike;
   }
 
-  /** Parses the stored text. Throws an Error if the text has another format version. */
   static from(projectId: string, text: string, onSpike: OnSpike): ProjectActivity {
     const [version, partition, lastAbove, noSpikeBefore, spike, hotSpikes, open, ...history] =
       JSON.parse(text) as [
@@ -105,13 +99,11 @@ export class ProjectActivity {
     return `${JSON.stringify(parts).slice(0, -1)},${this.#historyText}]`;
   }
 
-  /** Whether the end of a minute can change the state even if no event arrives. */
   get isInMotion(): boolean {
     if (this.#spike !== undefined || this.#lastAbove > 0 || this.#hotSpikes.size > 0) return true;
     return this.#open.some(({ count }) => count > thresholdMin);
   }
 
-  /** Evaluates the minutes before `closed`. Called before each event. */
   close(closed: number): void {
     const history = this.#historyFrom(closed);
     if (history.next >= closed) return;
@@ -121,7 +113,10 @@ export class ProjectActivity {
     this.#historyText = undefined;
   }
 
-  /** Counts an event. Of a closed minute, counts it only in its hour. `idHash` is the high word. */
+  /**
+   * Counts an event. If its minute is closed, only the count of its hour changes. `idHash` is the
+   * upper 32 bits of the hash of the id.
+   */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
     if (minute < history.next) {
@@ -136,7 +131,6 @@ export class ProjectActivity {
     open.hot.add(distinctId, idHash);
   }
 
-  /** Evaluates the minutes before `closed` in motion. Returns whether there was such a minute. */
   moveTo(closed: number): boolean {
     const history = this.#historyFrom(closed);
     const { next } = history;
@@ -252,12 +246,10 @@ function historyText(history: History | undefined): string {
   return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
 }
 
-/** Index of the hot spikes in the stored text. The open minutes follow. */
 const hotSpikesAt = 5;
 
 type Named = readonly [id: string, ...rest: unknown[]];
 
-/** Returns the stored text without the given distinct ids. */
 export function activityWithout(text: string, ids: ReadonlySet<string>): string {
   const parts = JSON.parse(text) as unknown[];
   const others = (some: readonly Named[]) => some.filter(([id]) => !ids.has(id));

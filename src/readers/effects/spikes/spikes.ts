@@ -1,5 +1,5 @@
-// Detects bursts of a project's live events, and hot distinct ids. Depends only on `received_at`
-// and the watermarks of the streams. So a process that lags or restarts finds the same spikes.
+// Detects spikes in the live events of a project, and hot distinct ids. The result depends only on
+// stored times, so a process that lags or restarts finds the same spikes.
 
 import { manyProjects } from "../../../platform/nats/names.ts";
 import { recordMs, type StoredLine } from "../lines/line.ts";
@@ -8,18 +8,18 @@ import { spikeAnnouncement } from "./announcement.ts";
 import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
 
 const minuteMs = 60_000;
-/** Tolerated difference of gateways' clocks, and delay of reordered frames. */
+/**
+ * Delay in ms before a minute is closed. It allows for differences between the clocks of gateways,
+ * and for frames that arrive out of order.
+ */
 const graceMs = 10_000;
-/** Key of the row that lists the projects in motion. Not a valid project id. */
 const motionRow = manyProjects;
 
-/** The watermark of a partition has passed the ends of all minutes before `closed`. */
 interface MinutesClosed {
   readonly partition: number;
   readonly closed: number;
 }
 
-/** A line of a project whose row is not loaded yet. */
 interface WaitingLine extends MinutesClosed {
   readonly projectId: string;
   readonly minute: number;
@@ -30,40 +30,34 @@ interface WaitingLine extends MinutesClosed {
 type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
 
 /**
- * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
- * `adopt` until none is missing, then calls `apply` and `changes`. The next batch may be counted
- * before `committed` or `discard`. A minute is evaluated at the line that moves the watermark of
- * the project's stream 10 seconds past the end of the minute. So lines of other projects in the
- * partition can end the spike of a silent project.
+ * Detects the spikes of all projects. The caller calls `count` for each line. At the end of a
+ * batch, it loads the rows of `missing` and calls `adopt`, `apply` and `changes`. It may count the
+ * next batch before it calls `committed` or `discard`.
  */
 export class Spikes {
   readonly #prefix: string;
   readonly #projectsMax: number;
   readonly #projects = new Map<string, ProjectActivity>();
-  /** Projects whose minutes are evaluated even if they send no events. Never evicted. */
+  /** Projects whose minutes are evaluated even if they send no events. They are never evicted. */
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;
-  /** The first open minute, by partition of the live lane. */
   readonly #closed: number[] = [];
   #last: ProjectActivity | undefined;
   #touched: ProjectActivity[] = [];
   #batch = 1;
 
-  /** The projects to load. Their lines wait in `#waiting`, in order. */
   #wanted = new Set<string>();
   #waiting: (WaitingLine | MinutesClosed)[] = [];
 
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax` is the maximum number of cached projects, without the projects of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
-  /** Counts a line. `watermarkMs` is the watermark of the line's stream, including this line. */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
     const { partition } = line.frame;
@@ -107,7 +101,6 @@ export class Spikes {
     this.#isMotionLoaded = true;
   }
 
-  /** Applies the lines that waited for rows. Called when no row is missing. */
   apply(): void {
     if (this.missing().length > 0)
       throw new Error("cannot apply spikes: rows named by `missing` have not been read");
@@ -135,8 +128,6 @@ export class Spikes {
   committed(): void {
     for (const [projectId, { batch, isInMotion }] of this.#projects) {
       if (this.#projects.size <= this.#projectsMax) return;
-      // Projects in motion and projects of the current batch stay. A project that was loaded for
-      // this batch has the number 0.
       if (batch === this.#batch || batch === 0 || isInMotion) continue;
       this.#projects.delete(projectId);
     }
@@ -163,7 +154,6 @@ export class Spikes {
 
   #closeMinutes(minutes: MinutesClosed): void {
     this.#closed[minutes.partition] = minutes.closed;
-    // Minutes of projects that are not loaded yet are evaluated later, in the order of the lines.
     if (!this.#isMotionLoaded || this.#waiting.length > 0) this.#waiting.push(minutes);
     this.#judge(minutes);
   }

@@ -1,32 +1,27 @@
-// The dump: the whole state as sorted lines of JSON. It allows comparing two stores, or a store and
-// its rebuild. It excludes versions and positions, which depend on the batching.
+// Yields the whole state as sorted lines of JSON, so that two stores can be compared. The dump does
+// not contain versions and positions, because they depend on the batching.
 
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
 export type DumpKind =
-  /** The whole state. */
   | "all"
   /**
-   * The part that does not depend on how streams were interleaved. Includes the ids of the links
-   * that were refused because of other links (`refused_links`).
+   * The part of the dump that does not depend on the order in which streams were read. It includes
+   * the ids of links that were refused because of other links (`refused_links`).
    */
   | "lasting";
 
 interface DumpSection {
-  /** The value of `table` in the lines of the section. */
   readonly name: string;
   readonly table: string;
-  /** Condition of the rows. If it is set, equal rows are returned once. */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
-  /** Columns to sort by. Texts are sorted by their bytes in UTF-8. Null numbers come first. */
   readonly order: readonly string[];
 }
 
 interface DumpColumn {
   readonly name: string;
-  /** `json` is text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
@@ -36,7 +31,6 @@ export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
 ];
-/** Links of an id with itself are excluded, because they merge nothing. */
 const lastingLinks: readonly DumpSection[] = [
   {
     ...section("person_links", "project_id a b kind"),
@@ -70,7 +64,6 @@ export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = 
   lasting: [...lastingLinks, ...facts],
 };
 
-/** Returns the query of a section. `nulls` is the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -79,7 +72,6 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/** Returns the line of a person. `ids` must be sorted by their bytes; undefined for one id. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({
@@ -106,7 +98,7 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/** Returns a section. In `names`, the suffix `#` marks a number, and `:` marks JSON text. */
+/** Returns a section. The suffix `#` of a name marks a number, and `:` marks JSON text. */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

@@ -1,6 +1,6 @@
-// Removes persons from the database, with or without a running writer. The erasure replaces the
-// number of the last commit. So the database rejects the writer's pending data, and the writer
-// starts again from the database.
+// Removes persons from the database. The erasure changes the number of the last commit. The
+// database then rejects the next commit of a running writer, and the writer starts again from the
+// database.
 
 import { randomInt } from "node:crypto";
 import type { Value } from "../../../platform/base/table.ts";
@@ -9,17 +9,14 @@ import { largeBytesMin } from "../people/property-bag.ts";
 import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 import { tablesOfProjects } from "./rows/tables.ts";
 
-/** Runs SQL on a separate connection. Parameters are `$1`, `$2` and so on. */
 export interface ErasingSql {
   readonly textType: string;
-  /** Returns SQL that converts a text parameter such as `$1` to a uuid column's value. */
   uuid(parameter: string): string;
   run(sql: string, values?: readonly Value[]): Promise<number>;
   all(sql: string, values?: readonly Value[]): Promise<readonly (readonly Value[])[]>;
 }
 
 export interface ErasedPeople {
-  /** The ids of the erased persons. Requested ids without a row are not included. */
   readonly ids: readonly string[];
   readonly persons: number;
   readonly links: number;
@@ -27,34 +24,29 @@ export interface ErasedPeople {
   readonly spikes: number;
   readonly rejected: number;
   readonly announcements: number;
-  /** Descriptions of data of the persons that remains, and until when it remains. */
   readonly remains: readonly string[];
 }
 
-/** Erases people. Each call opens a connection. Rejects with a StoreError if this fails. */
+/** Erases persons. Each call opens a connection, and rejects with a StoreError if this fails. */
 export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
-  /** Erases the persons completely, or rejects and erases nothing. */
+  /** Erases the persons in one transaction. If it rejects, nothing is erased. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
-  /** Removes everything of a project, or rejects and removes nothing. */
   eraseProject(projectId: string): Promise<ErasedProject>;
 }
 
 export interface ErasedProject {
   readonly persons: number;
   readonly groups: number;
-  /** Number of all removed rows. */
   readonly rows: number;
-  /** Descriptions of data that remains, and until when it remains. */
   readonly remains: readonly string[];
 }
 
-/** Returns a new commit number. It is negative, so it differs from every number of a writer. */
+/** Returns a new commit number. It is negative, so it differs from all numbers of writers. */
 function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
 
-/** Returns all ids, sorted, of the persons who have any of the given ids. */
 export async function idsOfPersons(
   sql: ErasingSql,
   projectId: string,
@@ -83,13 +75,13 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** Erases the rows in a transaction, which the caller commits. */
+/** Erases the persons of the ids. The caller must commit the transaction. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
   wanted: readonly string[],
 ): Promise<ErasedPeople> {
-  // Must be first, so that this transaction and a writer's transaction wait for each other.
+  // This statement must be first, so that a writer and this transaction wait for each other.
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const ids = await idsOfPersons(sql, projectId, wanted);
   const all = new Set([...ids, ...wanted]);
@@ -129,7 +121,7 @@ export async function eraseRows(
   return { ids, ...counts, rejected, announcements, remains: [] };
 }
 
-/** Removes all rows of a project within a transaction, which the caller commits. */
+/** Erases all rows of a project. The caller must commit the transaction. */
 export async function eraseProjectRows(sql: ErasingSql, projectId: string): Promise<ErasedProject> {
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const which = "WHERE project_id = $1";
@@ -149,8 +141,8 @@ export async function eraseProjectRows(sql: ErasingSql, projectId: string): Prom
 }
 
 /**
- * Removes rejections without a distinct id if their text names any of the ids. The id may be in
- * quotes, or after a colon, alone or in the form "a or b".
+ * Removes rejections that have no distinct id but contain one of the ids in their text. In the
+ * text, the id is in quotes or after a colon.
  */
 async function eraseUnowned(
   sql: ErasingSql,
@@ -175,7 +167,6 @@ async function eraseUnowned(
   return removed;
 }
 
-/** Removes the ids from spikes. Returns the number of removed announcements. */
 async function eraseMemory(
   sql: ErasingSql,
   projectId: string,

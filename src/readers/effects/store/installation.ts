@@ -1,26 +1,21 @@
-// Binds a database to one installation. A NATS server can have the streams of two installations, in
-// which the same project id may belong to different customers.
+// Binds a database to one installation. Without this check, the effects could mix two projects that
+// have the same id but belong to different installations.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
 import type { EffectsReader, EffectsStore } from "./port.ts";
 
-/** Binds the database to the prefix $1, unless it has an owner. */
 export const bindSql = `INSERT INTO installation
   SELECT CAST($1 AS text) WHERE NOT EXISTS (SELECT 1 FROM installation)`;
 
 interface Installation {
-  /** The first part of the stream names. */
   readonly prefix: string;
   readonly shown: string;
 }
 
 export class OtherInstallationError extends StoreError {}
 
-/**
- * Checks that the database belongs to this installation. Otherwise, rejects with an
- * OtherInstallationError.
- */
+/** Rejects with an OtherInstallationError if the database belongs to another installation. */
 export async function requireInstallation(
   reader: EffectsReader,
   { prefix, shown }: Installation,
@@ -32,7 +27,6 @@ export async function requireInstallation(
   );
 }
 
-/** Binds an open store to an installation. Rejects like `requireInstallation`. */
 export async function takeForInstallation(
   store: EffectsStore,
   installation: Installation,
@@ -41,7 +35,6 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/** Returns the prefix of the applied streams, for a database in which no prefix is stored. */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

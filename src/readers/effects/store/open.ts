@@ -1,5 +1,5 @@
-// Opens the configured database. Loads only the client that it needs, and connects at the first
-// call.
+// Opens the configured database. Only the database client that is needed is loaded. The connection
+// is opened at the first call.
 
 import { lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
@@ -24,7 +24,6 @@ export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   return { kind: "sqlite", file: linkedFile(path.resolve(file)) };
 }
 
-/** Returns the address of the database, without user and password. */
 export function shownPlace(place: StorePlace): string {
   if (place.kind === "sqlite") return place.file;
   const { host, pathname, searchParams } = new URL(place.url);
@@ -51,7 +50,10 @@ export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
 
 const linksMax = 40;
 
-/** Follows links, because the lock and a rebuild's backup must be next to the file. */
+/**
+ * Returns the real path of the file. Symbolic links are followed, because the lock and the backup
+ * of a rebuild must be next to the file.
+ */
 function linkedFile(name: string): string {
   let file = name;
   for (let links = 0; links <= linksMax; links++) {
@@ -65,7 +67,6 @@ function isLink(file: string): boolean {
   try {
     return lstatSync(file).isSymbolicLink();
   } catch {
-    // The later attempt to open the file reports the error.
     return false;
   }
 }

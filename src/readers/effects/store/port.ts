@@ -1,4 +1,4 @@
-// The interface to a database. sqlite/ and postgres/ implement it.
+// The interface to a database. The folders sqlite/ and postgres/ implement it.
 
 import type {
   ActiveIdsRow,
@@ -18,31 +18,31 @@ import type {
 } from "../types.ts";
 import type { DumpKind } from "./dump.ts";
 
-/** Another writer exists, or the database was restored to an older state. */
+/** Thrown if another writer exists, or if the database was restored to an older state. */
 export class FencedError extends Error {
   override name = "FencedError";
 }
 
 export type GroupName = Pick<GroupRow, "projectId" | "type" | "key">;
 
-/** The database as the single writer uses it. Methods reject if the database is unreachable. */
+/** The database as its single writer uses it. All methods reject if the database is unreachable. */
 export interface EffectsStore {
   readonly reader: EffectsReader;
-  /** Takes the writer's lock, and upgrades the tables. Rejects if another writer has the lock. */
+  /** Acquires the writer's lock and upgrades the tables. Rejects if another writer has the lock. */
   open(): Promise<void>;
   holdsLock(): Promise<boolean>;
-  /** Stores the owner's prefix of the stream names, unless the database has an owner. */
+  /** Stores the prefix of the owner's stream names, unless the database already has an owner. */
   bindTo(prefix: string): Promise<void>;
   /** Returns the number of the last commit, or 0. Rolls back an incomplete commit. */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
-   * Returns the rows of the ids that exist, and all rows between each id and its person. While a
-   * commit is running, the rows may be older than the commit. Rejects with a TooLargeError if the
-   * properties of the rows exceed 32 MiB. Then the caller must request fewer ids.
+   * Returns the rows of the ids that exist. For a merged id, also returns all rows up to the row of
+   * its person. Rejects with a TooLargeError if the properties exceed 32 MiB.
+   *
+   * During a commit, this method may return the rows from before the commit.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
-  /** Returns the existing rows. Rejects like `members` if their properties are too large. */
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
   groupTypes(
     projectIds: readonly string[],
@@ -51,14 +51,15 @@ export interface EffectsStore {
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
   largeProperties(): Promise<readonly LargePropertiesRow[]>;
   /**
-   * Writes one transaction. Rejects with a FencedError if `after` is not the last commit. A commit
-   * that is a part is followed by other parts. Look-ups see the written parts, but readers do not.
-   * If a part or the process fails, nothing is stored.
+   * Writes one transaction. Rejects with a FencedError if `after` is not the last commit.
+   *
+   * If the commit has `isPart`, the caller writes the rest of the transaction with further calls.
+   * Lookups return rows of the parts that are already written, but readers do not see them. If a
+   * part fails, nothing is stored.
    */
   commit(commit: Commit): Promise<void>;
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;
   published(messageIds: readonly string[]): Promise<void>;
-  /** Deletes all rows except the newest `rowsMax` rows. Returns the number of deleted rows. */
   trimOutbox(rowsMax: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -66,18 +67,18 @@ export interface EffectsStore {
 export interface Person {
   readonly uuid: string;
   readonly mainDistinctId: string;
-  /** The person's ids in the order in which they were first seen, at most 100. */
+  /** At most 100 ids of the person, in the order in which they were first seen. */
   readonly distinctIds: readonly string[];
   readonly distinctIdsTotal: number;
-  /** The properties: a JSON object with keys sorted by code unit and values as sent. */
+  /** The properties as a JSON object. Keys are sorted by code unit, and values are as sent. */
   readonly propertiesJson: string;
   readonly known: boolean;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
   readonly version: number;
   /**
-   * The uuids of the person's ids except the first, at most 100. Before a merge, each may have been
-   * the uuid of a separate person.
+   * The uuids of at most 100 ids of the person, without the first id. Before a merge, such an id
+   * may have belonged to a different person.
    */
   readonly mergedFrom: readonly string[];
 }
@@ -99,16 +100,16 @@ export interface Page {
   readonly after: string | undefined;
   readonly limit: number;
   /**
-   * Maximum size of the page: the characters of all properties, plus `idBytes` for each distinct id
-   * of a person. A page ends before it would exceed this size, but has at least one result.
+   * Maximum size of the page. The size is the number of characters of all properties, plus
+   * `idBytes` for each distinct id. A page has at least one result.
    */
   readonly bytesMax: number;
 }
 
-/** The size that a distinct id counts on a page, because each id needs a look-up. */
+/** The size that each distinct id adds to a page, because each id needs a lookup. */
 export const idBytes = 200;
 
-/** Maximum rows of an answer. Eleven years in all lanes and classes have this many rows. */
+/** Maximum number of rows of a response. It is enough for eleven years. */
 export const usageRowsMax = 50_000;
 export const projectsMax = 1_000;
 
@@ -127,7 +128,6 @@ export interface StreamMessage {
   readonly sequence: number;
 }
 
-/** The position of a stream, and the message id at the requested sequence. */
 export interface ReachedStream extends Pick<Position, "stream" | "epoch" | "created" | "sequence"> {
   readonly messageId: string | undefined;
 }
@@ -137,45 +137,40 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** An answer with a `version` that changes if the answer may have changed. */
+/** An answer with a `version`. If the version is unchanged, the answer is unchanged too. */
 export interface Versioned<Answer> {
   readonly version: string;
   readonly answer: Answer;
 }
 
-/** Reads committed data while the writer works. Each answer is from one snapshot. */
+/** Reads committed data while the writer is running. Each answer comes from one snapshot. */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /** Returns the person. The uuid of a merged person leads to the surviving person. */
+  /** Returns the person with this uuid. If the person was merged, returns the surviving person. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
-  /** Returns the links, oldest first; undefined if the person does not exist. */
   links(projectId: string, uuid: string): Promise<readonly Link[] | undefined>;
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
   groupTypes(projectId: string): Promise<readonly string[]>;
-  /** Returns the rows of the days, inclusive. Returns at most the `usageRowsMax` oldest rows. */
   usage(projectId: string, days: { from: string; to: string }): Promise<readonly UsageDay[]>;
   activePeople(
     projectId: string,
     days: { from: string; to: string },
   ): Promise<readonly { day: string; estimate: number }[]>;
-  /** Returns spikes that started at or after the time, oldest first. */
+  /** Returns the spikes that started at or after `fromMs`, oldest first. */
   spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>>;
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
   unpublished(): Promise<readonly OutboxRow[]>;
-  /** Returns the first part of the stream names; undefined if it is not stored yet. */
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
   applied(): Promise<readonly AppliedStream[]>;
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
-  /** Returns uuids in the order of projects and ids; null for an id without a person. */
+  /** Returns uuids in the order of the projects and ids. An id without a person has null. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
-  /** Returns the first `projectsMax` projects with applied events, sorted. */
   projects(): Promise<readonly string[]>;
-  /** Returns whether a writer of any process has the database open. */
   hasWriter(): Promise<boolean>;
   /** Yields sorted lines, equal in every store and for every batching. Default: `all`. */
   dump(kind?: DumpKind): AsyncIterable<string>;

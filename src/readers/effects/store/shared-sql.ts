@@ -1,4 +1,4 @@
-// Limits and queries that both databases share. Parameters of queries are `$1`, `$2` and so on.
+// Limits and queries for both databases. Parameters are named `$1`, `$2` and so on.
 
 import type { Row, Value } from "../../../platform/base/table.ts";
 import { selectSql } from "../../../platform/postgres/arrays.ts";
@@ -28,29 +28,24 @@ import {
 } from "./rows/read-rows.ts";
 import * as tables from "./rows/tables.ts";
 
-/** Number of rejections retained per project. Up to `rejectedTrim` older rejections may remain. */
+/** Number of rejections that are retained per project. Up to `rejectedTrim` more may exist. */
 export const rejectedRetained = 10_000;
-/** Number of rejections removed at a time, because a deletion takes longer than an insertion. */
 const rejectedTrim = 1_000;
 
-/** Maximum bytes of the properties of rows that are looked up together. */
+/** Maximum bytes of properties that one lookup returns. */
 export const lookupBytesMax = 32 * 1_048_576;
 
-/** Maximum links of a person that a reader returns, oldest first. */
 export const linksMax = 10_000;
-/** Maximum links of a person that the database reads, per side of the link. */
 export const linksReadMax = 100_000;
 
 export const trimOutboxSql = `DELETE FROM outbox
   WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET $1)`;
 
-/** Returns whether to delete rejections. `total` includes the `added` rejections. */
 export function isTrimDue(total: number, added: number): boolean {
   const isCrossed = Math.floor(total / rejectedTrim) > Math.floor((total - added) / rejectedTrim);
   return total > rejectedRetained && isCrossed;
 }
 
-/** Counts the rows of each project. The project id is the first value of a row. */
 export function rowsOfProjects(values: readonly Value[], width: number): Map<string, number> {
   const rows = new Map<string, number>();
   for (let at = 0; at < values.length; at += width) {
@@ -60,7 +55,7 @@ export function rowsOfProjects(values: readonly Value[], width: number): Map<str
   return rows;
 }
 
-/** Jumps from one project to the next instead of reading all rows. */
+/** The query jumps from one project to the next, because reading all rows would be slow. */
 const projectsSql = `WITH RECURSIVE found (project_id) AS (
     SELECT min(project_id) FROM usage_daily
     UNION ALL
@@ -75,9 +70,7 @@ interface Days {
   readonly to: string;
 }
 
-/** The part of a reader that is the same for both databases. */
 export abstract class SharedReader {
-  /** Returns the rows of one query, from one snapshot. */
   protected abstract all(sql: string, ...values: readonly Value[]): Promise<readonly Row[]>;
 
   abstract personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
@@ -155,7 +148,6 @@ export abstract class SharedReader {
   }
 }
 
-/** Returns where a page of spikes begins: after this time, or at it with a greater subject. */
 function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,
@@ -163,12 +155,11 @@ function spikesBegin(
   if (after === undefined) return [fromMs, ""];
   const end = after.indexOf(" ");
   const startedAtMs = /^-?\d{1,15} /.test(after) ? Number(after.slice(0, end)) : Number.NaN;
-  // A cursor that no page has returned leads to an empty page.
+  // If the cursor does not come from a page, the page is empty.
   if (Number.isNaN(startedAtMs)) return [Number.MAX_SAFE_INTEGER, ""];
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }
 
-/** Converts a row with the values in the order of `Totals`. */
 export function totalsOf(rows: readonly Row[]): Totals {
   const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = (rows[0] ??
     []) as readonly number[];

@@ -1,5 +1,3 @@
-// Computes the lag of the database from the state of the streams in NATS.
-
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
 import { resume } from "../../stream/resume.ts";
@@ -15,10 +13,12 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** Sequence of the last applied frame, or 0. */
   readonly sequence: number;
   readonly lastSequence: number | undefined;
-  /** The age of the oldest unapplied frame; 0 if all are applied, undefined if unknown. */
+  /**
+   * The age of the oldest unapplied frame in seconds. It is 0 if all frames are applied, and
+   * undefined if it is unknown.
+   */
   readonly lagSeconds: number | undefined;
 }
 
@@ -52,12 +52,12 @@ export function lagOf(streams: readonly StreamStatus[]): TotalLag {
   return totalLag(lags);
 }
 
-/** Returns the lag. It is correct if the clocks of this machine and of the NATS server agree. */
+/** Returns the lag in seconds. The clocks of this machine and of the NATS server must agree. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
 
-/** Returns the existing and the applied streams. Rejects if NATS does not respond. */
+/** Returns the states of all existing and applied streams. Rejects if NATS does not respond. */
 export async function streamStatuses(
   connection: NatsConnection,
   { prefix, applied, nowMs }: { prefix: string; applied: readonly Position[]; nowMs: number },
@@ -84,8 +84,8 @@ export async function streamStatuses(
 }
 
 /**
- * Returns the position from which the effects would continue. It differs from the stored position
- * if the stream was recreated, or replaced by an older copy.
+ * Returns the position in the current stream. It differs from the stored position if the stream was
+ * recreated, or if it was replaced by an older copy.
  */
 async function positionIn(
   asked: AskedStream,

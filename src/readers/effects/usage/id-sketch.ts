@@ -1,5 +1,5 @@
-// Estimates the number of different ids with HyperLogLog. With 2,048 registers, the error is about
-// 2.3 %. A sketch of few ids is a short list, because most projects have few ids.
+// Estimates the number of distinct ids with HyperLogLog. With 2,048 registers, the error is about
+// 2.3 %.
 
 const registers = 2048;
 const registerBits = 11;
@@ -8,16 +8,17 @@ const listedMax = 256;
 const bytesPerListed = 3;
 
 /**
- * The stored form: at most 256 registers that are not 0, in ascending order. Each takes three
- * bytes: its number (high byte first) and its value. With more registers, all 2,048 are stored, one
- * byte each.
+ * The sketch. If at most 256 registers are not 0, the stored form lists these registers in
+ * ascending order. Each takes three bytes: two for its number, high byte first, and one for its
+ * value.
+ *
+ * If more registers are not 0, the stored form contains all registers, one byte each.
  */
 export class IdSketch {
   #dense: Uint8Array | undefined;
-  /** The registers that are not 0, in ascending order: number × 64 + value. */
   #listed: number[] = [];
 
-  /** Parses the stored form. Throws a RangeError if no stored form has this number of bytes. */
+  /** Parses the stored form. Throws a RangeError if the number of bytes is invalid. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {
@@ -31,7 +32,6 @@ export class IdSketch {
     return sketch;
   }
 
-  /** Adds an id's hash (see IdHash). Returns whether the sketch has changed. */
   add(high: number, low: number): boolean {
     return this.#raise(high >>> (32 - registerBits), Math.clz32(low) + 1);
   }

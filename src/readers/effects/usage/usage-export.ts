@@ -1,14 +1,15 @@
-// Exports usage for a billing system: one CloudEvents 1.0 line per closed day, lane and class.
-// Importers deduplicate the lines by their ids. OpenMeter uses `source` and `id`. Lago uses
-// `transaction_id`.
+// Exports usage for a billing system. The output has one CloudEvents 1.0 line for each closed day,
+// lane and class. Importers deduplicate by `source` and `id` (OpenMeter), or by `transaction_id`
+// (Lago).
 
 import type { UsageDay } from "../store/port.ts";
 
 /**
- * Returns the lines. Excludes the days from `closedBefore` on, because their numbers may still
- * grow. `revision` must be incremented whenever the same days are exported with different numbers,
- * for example after a rebuild. The time of a line is the start of its day, so a billing system
- * counts it on that day.
+ * Converts days to lines. Skips the days from `closedBefore` on, because their numbers may still
+ * grow.
+ *
+ * If the same days are exported again with different numbers, for example after a rebuild, the
+ * caller must increment `revision`.
  */
 export function usageExport(
   days: readonly UsageDay[],

@@ -1,5 +1,4 @@
-// Counts events and duplicates per project, day, lane and class, and estimates the active distinct
-// ids per day. A day is the UTC day of `received_at`.
+// Counts events, duplicates and active distinct ids per UTC day of `received_at`.
 
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -14,24 +13,20 @@ import {
 } from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
 
-/** Number of counts: events and duplicates of the live lane, then of the historical lane. */
 const countsOfClass = 4;
-/** Index at which the counts of each class begin. */
 const classAt = Object.fromEntries(
   usageClasses.map((usageClass, index) => [usageClass, countsOfClass * index]),
 ) as Readonly<Record<UsageClass, number>>;
 
 interface ProjectDay {
   readonly projectId: string;
-  /** The UTC day, as days since the epoch. */
   readonly day: number;
   readonly dayText: string;
-  /** The counts of the current batch. A plain array, because there may be many days. */
   readonly counts: number[];
-  /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
+  /** If `isLoaded` is false, the sketch contains only the ids of the current batch. */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
-  /** Whether the sketch has ids that neither the store nor a running commit has. */
+  /** If true, the sketch contains ids that are neither stored nor in a running commit. */
   isChanged: boolean;
   batch: number;
 }
@@ -39,9 +34,9 @@ interface ProjectDay {
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * The caller calls `count` for each line. At the end of a batch, the caller passes the rows of
- * `missing` to `adopt`, then calls `changes`. The caller may count the next batch before
- * `committed` or `discard`.
+ * Counts the usage of all projects. The caller calls `count` for each line. At the end of a batch,
+ * it loads the rows of `missing` and calls `adopt` and `changes`. It may count the next batch
+ * before it calls `committed` or `discard`.
  */
 export class Usage {
   readonly #daysMax: number;
@@ -52,12 +47,11 @@ export class Usage {
   #batch = 1;
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax` is the maximum number of cached project days, without the days of a batch. */
+  /** `daysMax` is the maximum number of cached days of all projects, besides the current batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Counts a line. Allocates memory only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
@@ -77,7 +71,6 @@ export class Usage {
       .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
   }
 
-  /** Adds the stored rows. A missing day that is not among them is new. */
   adopt(rows: readonly ActiveIdsRow[]): void {
     for (const row of rows) {
       const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);

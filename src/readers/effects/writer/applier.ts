@@ -1,6 +1,6 @@
-// Turns frames into commits: counts each line, applies its effect to people and groups in memory,
-// and returns the changes to write. While a commit is being written, the next batch can be applied.
-// Results do not depend on the clock.
+// Converts frames to commits. It counts each line and applies the effects of the line in memory. It
+// can apply the next batch while a commit is being written. The result does not depend on the
+// clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -29,13 +29,11 @@ interface ApplierOptions {
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
-  /** Writes `changes` as a part of the next commit, after the previous part. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Size of all changed rows from which they are written before the end of the batch. */
+  /** If the changed rows have more bytes, they are written before the end of the batch. */
   readonly changedBytesMax?: number | undefined;
   readonly prefix: string;
   readonly duplicatesBytesMax?: number | undefined;
-  /** Streams that have a share of memory from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
   readonly log?: Pick<Log, "warn">;
@@ -54,21 +52,17 @@ export interface Counts {
 export interface Memory {
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** The shortest period of duplicate detection in any stream. */
   readonly duplicatesCoveredMs: number;
 }
 
-/** Maximum rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
-/** Maximum bytes of changed rows, which are copied several times before they are written. */
+/** Maximum bytes of changed rows. It is low, because the rows are copied several times. */
 const changedBytesDefault = 64 * 1_048_576;
 const duplicatesBytesDefault = 256 * 1_048_576;
 
-/** Maximum effects that wait for their rows, even within a frame. */
 const queuedMax = 2_000;
 const effectsATurn = 100;
 
-/** Applies frames for the writer and for a rebuild. */
 export class Applier implements LineVisitor {
   readonly counts: Counts = { events: 0, frames: 0, duplicates: 0, rejected: 0 };
   readonly #store: ApplierOptions["store"];
@@ -85,7 +79,6 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** The incidents of the store and of this process. Each is reported once. */
   #reported = new Set<string>();
   #stream: StreamInMemory | undefined;
   #isReread = false;
@@ -102,9 +95,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Starts from the stored state and drops everything uncommitted. If the stored position of a
-   * stream is the last position that was committed, the duplicate detection of the stream is
-   * retained.
+   * Starts from the stored state and discards everything that is not committed. For each stream
+   * whose position is unchanged, the hashes of the duplicate detection are kept.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     this.#people.begin(largeProperties);
@@ -133,15 +125,13 @@ export class Applier implements LineVisitor {
     this.#isStreamReplaced = false;
   }
 
-  /** Returns the first frame to deliver again, to restore duplicate detection. */
   rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
     return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
   }
 
   /**
-   * Whether a stream was replaced. After the next commit, the writer must start again from the
-   * store, so that no data of the old stream is in memory. Frames taken in the same step are read
-   * again.
+   * True if a stream was replaced. The writer must then start again after the next commit, because
+   * memory contains data of the old stream.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
@@ -156,7 +146,6 @@ export class Applier implements LineVisitor {
     };
   }
 
-  /** Whether the changes must be written before more items are applied. */
   get isFull(): boolean {
     const { changedRows, changedBytes } = this.#people;
     return (
@@ -170,7 +159,6 @@ export class Applier implements LineVisitor {
     return this.#touched.size > 0;
   }
 
-  /** Applies a part of a batch. After an error, the caller must call `begin`. */
   async apply(items: readonly StreamItem[]): Promise<void> {
     this.#turns.begin();
     for (const item of items) {
@@ -184,7 +172,7 @@ export class Applier implements LineVisitor {
     await this.#turns.breathe();
   }
 
-  /** Returns the changes. Nothing may be applied until the promise is fulfilled. */
+  /** Returns the changes. The caller must not apply anything until the promise is fulfilled. */
   async changes(): Promise<Changes> {
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
@@ -253,7 +241,6 @@ export class Applier implements LineVisitor {
   }
 
   async #read({ frame, isReread, release }: FrameItem): Promise<void> {
-    // Frames after the new position belong to a stream for which there is no state in memory yet.
     if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;
@@ -287,7 +274,6 @@ export class Applier implements LineVisitor {
     return stream;
   }
 
-  /** Applies the effects. If their rows are too large together, applies them in parts. */
   async #applyPeople(): Promise<void> {
     try {
       await this.#loadPeople();
@@ -304,7 +290,7 @@ export class Applier implements LineVisitor {
     while (!this.#people.apply(effectsATurn)) await this.#turns.breathe();
   }
 
-  /** Writes rows early, because a frame can change more rows than fit in memory. */
+  /** Writes rows early if they fill the memory. A single frame can change that many rows. */
   async #writeWhereFull(): Promise<void> {
     if (this.#people.changedBytes < this.#changedBytesMax) return;
     await this.#writePart(async () => {
@@ -333,17 +319,15 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Maximum events in a transaction. Only a writer that catches up reaches this number. */
+/** Maximum number of events in a transaction. It is only reached while the writer catches up. */
 export const batchEventsDefault = 100_000;
-/** Maximum events of a step. The writer yields to the event loop between two steps. */
+/** Maximum number of events that are applied before the writer yields to the event loop. */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
 
 const projectsAtOnce = 4;
 
-/** Loads the rows. Rejects with a TooLargeError if the caller must request fewer. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
-  // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([
     loadMembers(store, missing.members),
     missing.groups.length === 0 ? [] : store.groups(missing.groups),
@@ -375,7 +359,7 @@ async function loadMembers(
 
 const turnMs = 10;
 
-/** Yields to the event loop during long work, because the same process answers requests. */
+/** Yields to the event loop during long work, because this process must also answer requests. */
 class LoopTurns {
   #sinceMonotonicMs = 0;
 
@@ -392,7 +376,6 @@ class LoopTurns {
     }
   }
 
-  /** Yields if `turnMs` are over. Called between two steps of the work. */
   async breathe(): Promise<void> {
     if (performance.now() - this.#sinceMonotonicMs <= turnMs) return;
     await new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,6 +1,5 @@
-// Applies the frames of the streams in batches, and commits the results together with the
-// positions. Ends by itself only if another writer is active. If the database was restored to an
-// older state, continues from that state.
+// Applies frames in batches, and commits the results together with the positions. The writer runs
+// until it is closed, or until it detects another writer.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
@@ -36,20 +35,18 @@ import {
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The caller opens and closes the store. */
   readonly store: EffectsStore;
   readonly log: Log;
   readonly metrics?: CommitCounts;
   readonly bytesMax?: number;
   readonly eventsPerSecondMax?: number;
   readonly batchEventsMax?: number;
-  /** Size of all changed rows from which they are written before the end of the batch. */
+  /** If the changed rows have more bytes, they are written before the end of the batch. */
   readonly changedBytesMax?: number;
-  /** Whether to continue after messages that were removed from a stream before they were read. */
   readonly acceptExpired?: boolean;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** Minimum interval between commits, unless a client waits. Default: 50. */
+  /** Minimum interval between commits in ms, unless a client waits. Default: 50. */
   readonly commitEveryMs?: number;
 }
 
@@ -59,13 +56,12 @@ interface WriterStatus {
 }
 
 /**
- * Maximum bytes of waiting frames, for some hundredths of a second of work. Frames that wait longer
- * survive V8's young generation, and every 64 MiB of them trigger a full garbage collection.
+ * Maximum bytes of frames that wait to be applied. The limit is low, because frames that wait
+ * longer are moved to V8's old generation. Every 64 MiB of them trigger a full garbage collection.
  */
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
-/** Maximum number of recent incidents to read at the start, so that they are not reported again. */
 const incidentsKnown = 1_000;
 const putBack = "the database was restored to a different state";
 
@@ -83,12 +79,10 @@ export class EffectsWriter {
   readonly #pace: CommitPace;
   #running: Promise<void> | undefined;
   #fault: string | undefined = "it is starting";
-  /** Why transactions are smaller than allowed; undefined after a success. */
   #slowness: string | undefined;
   #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
-  /** Value of `commits` when another writer's commit was last detected. */
   #fencedAt = -1;
 
   constructor(options: EffectsWriterOptions) {
@@ -141,7 +135,7 @@ export class EffectsWriter {
     this.#running = this.#session.run().finally(() => this.#transaction.end());
   }
 
-  /** Waits for the end. Rejects with a FencedError if another writer is active. */
+  /** Waits until the writer has ended. Rejects with a FencedError if another writer is active. */
   async ended(): Promise<void> {
     await this.#running;
   }
@@ -161,7 +155,10 @@ export class EffectsWriter {
     };
   }
 
-  /** Waits for committed positions. Rejects when the writer ends, or with the signal's reason. */
+  /**
+   * Waits until the positions are committed. Rejects when the writer ends. If the signal aborts,
+   * rejects with its reason.
+   */
   async positionsReached(wanted: ReadonlyMap<string, number>, signal?: AbortSignal): Promise<void> {
     const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
     await Promise.all(each);
@@ -175,8 +172,8 @@ export class EffectsWriter {
   }
 
   /**
-   * Handles an unexpected commit number. If this writer holds the lock, it starts again from the
-   * database. Rejects if another writer may hold the lock, or repeatedly commits without it.
+   * Prepares a new start from the database if this writer still holds the lock. Rejects if another
+   * writer may hold the lock. Also rejects if another program commits repeatedly without the lock.
    */
   async #outlast(error: FencedError): Promise<void> {
     const { store, log } = this.#options;
@@ -185,7 +182,6 @@ export class EffectsWriter {
       holdsLock = await store.holdsLock();
       isErasure = holdsLock && (await store.lastCommit()) < 0;
     } catch (fault) {
-      // The next successful call reports the owner of the lock.
       this.#warning.warn({ reason: (fault as Error).message }, "effects failed to apply events");
     }
     const isRepeated = !isErasure && this.#fencedAt === this.commits;
@@ -220,7 +216,6 @@ export class EffectsWriter {
     );
   }
 
-  /** Applies frames while the previous commit is being written, then commits the result. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const pauseMs = this.#nextBatchMonotonicMs - performance.now();
     if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#session.signal);
@@ -243,9 +238,9 @@ export class EffectsWriter {
   }
 
   /**
-   * Returns whether to continue the batch. It continues while the previous commit is being written,
-   * or the backlog is large. Longer batches write less, because a row that changes twice is written
-   * once.
+   * Returns true if the batch should get more items. It waits for more items while the previous
+   * commit is being written or the backlog is large, because a row that changes twice in a batch is
+   * written once.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);
@@ -255,7 +250,6 @@ export class EffectsWriter {
     return streams.isReady;
   }
 
-  /** Waits for a frame, or for the commit, whose failure must be detected immediately. */
   async #readyOrCommitted(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     while (!streams.isReady && this.#session.writes > 0 && !signal.aborted)

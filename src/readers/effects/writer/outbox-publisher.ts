@@ -1,6 +1,5 @@
-// Publishes the messages of the outbox, and then removes each. A message that a stream refuses is
-// retried with increasing pauses and does not delay other messages. After a crash, a message may be
-// published again. Its id deduplicates it.
+// Publishes the messages of the outbox, and then removes them. If a stream rejects a message, other
+// messages are published anyway. After a crash, a message may be published again with the same id.
 
 import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -19,20 +18,15 @@ interface OutboxPublisherOptions {
   readonly rowsMax?: number;
 }
 
-type Outcome =
-  | "stored"
-  | "refused"
-  /** Further messages of the subject are not tried until its next retry. */
-  | "unanswered";
+type Outcome = "stored" | "refused" | "unanswered";
 
-/** The next retry of a subject with an unpublished message. */
 interface Retry {
   readonly pauseMs: number;
   readonly atMonotonicMs: number;
 }
 
 const rowsAtOnce = 100;
-/** Maximum messages in the outbox. With more, the oldest are dropped. */
+/** Maximum number of messages in the outbox. If there are more, the oldest messages are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const retryMs = 1_000;
@@ -65,7 +59,6 @@ export class OutboxPublisher {
     this.#wake?.();
   }
 
-  /** Waits for the running publishes. */
   async close(): Promise<void> {
     this.#ended.abort();
     this.#wake?.();
@@ -117,7 +110,6 @@ export class OutboxPublisher {
     );
   }
 
-  /** Publishes new rows, and all rows of subjects whose retry is due. */
   async #publishAll(): Promise<void> {
     const { store } = this.#options;
     const nowMonotonicMs = performance.now();
@@ -140,7 +132,6 @@ export class OutboxPublisher {
   }
 
   #noteAgain(tried: ReadonlyMap<string, Outcome>, sinceMonotonicMs: number): void {
-    // A subject that was due but was not tried has no rows left.
     for (const [subject, { atMonotonicMs }] of this.#retries)
       if (atMonotonicMs <= sinceMonotonicMs && !tried.has(subject)) this.#retries.delete(subject);
     for (const [subject, outcome] of tried) {
@@ -185,7 +176,7 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "effects outbox: publishing failed");
   }
 
-  /** Returns whether a stream stores the subject. If not, no acknowledgement would arrive. */
+  /** Returns true if a stream stores the subject. Otherwise, no acknowledgement would arrive. */
   async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

@@ -1,5 +1,3 @@
-// The position of each stream in the store, the waits for a position, and the lag.
-
 import type { StreamReader } from "../../stream/stream-reader.ts";
 import { lagSecondsSince, type StreamStatus } from "../streams/lag.ts";
 import type { Position } from "../types.ts";
@@ -20,7 +18,6 @@ export class Reached {
   #isClosed = false;
   readonly #onWaiting: () => void;
 
-  /** `onWaiting` is called whenever a wait begins. */
   constructor(onWaiting: () => void = () => {}) {
     this.#onWaiting = onWaiting;
   }
@@ -46,7 +43,6 @@ export class Reached {
     for (const one of waiting) if (this.#isReached(one.stream, one.sequence)) one.resolve();
   }
 
-  /** Waits for a position. Rejects when the writer ends, or with the signal's reason. */
   async until(stream: string, sequence: number, signal?: AbortSignal): Promise<void> {
     if (this.#isReached(stream, sequence)) return;
     signal?.throwIfAborted();
@@ -86,9 +82,8 @@ interface Work {
 }
 
 /**
- * Returns the lag of the store in a stream. The oldest unapplied frame is in the first of these
- * places that has frames: the running commit, the current batch, the frames that were read but not
- * taken, the unread frames.
+ * Returns the lag of the store in a stream. The lag is the age of the oldest unapplied frame. The
+ * frame may be unread, in a batch, or in a running commit.
  */
 export function streamProgress(
   reader: StreamReader,
@@ -100,7 +95,6 @@ export function streamProgress(
   if (lastSequence === undefined) return { ...common, lagSeconds: undefined };
   if (lastSequence <= sequence) return { ...common, lagSeconds: 0 };
   const taken = batches.map((batch) => batch.storedAtMs(name.stream));
-  // Unread frames were stored after the applied frames. Their exact age is unknown.
   const appliedMs = watermarkMs === 0 ? nowMs : watermarkMs;
   const known = [...taken, reader.readyStoredAtMs, appliedMs];
   const sinceMs = known.find((storedAtMs) => storedAtMs !== undefined)!;

@@ -1,6 +1,6 @@
-// Builds a database from the streams, up to the position of another database. Uses the same code as
-// the writer. The order across streams may differ, so a link that was refused because of another
-// link may be accepted.
+// Builds a new database from the streams, up to the positions of the current database. The streams
+// may be read in a different order. So a link that was refused because of another link may be
+// accepted.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -27,13 +27,13 @@ import {
 } from "./applier.ts";
 import { CommitChain } from "./transaction.ts";
 
-/** The error of a rebuild. It does not name the command, because `verify` also rebuilds. */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }
 
 /**
- * The positions of a database, and the rows that cannot be built from the streams, oldest first.
+ * The positions of a database, and the rows that cannot be built from the streams. The rows are
+ * sorted, oldest first.
  */
 export interface Applied {
   readonly positions: readonly Position[];
@@ -44,25 +44,21 @@ export interface Applied {
 export interface RebuildOptions {
   readonly connection: NatsConnection;
   readonly prefix: string;
-  /** The old database. The new database is built up to its position. */
   readonly applied: Applied;
-  /** The new database, open and empty. */
   readonly into: EffectsStore;
-  /** Whether to build the database although the streams lack messages. */
   readonly acceptMissing?: boolean;
   readonly bytesMax?: number;
   readonly batchEventsMax?: number;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
   readonly signal?: AbortSignal;
-  /** Time without progress after which the rebuild fails. Default: 120,000. */
+  /** Time in ms without progress after which the rebuild fails. Default: 120,000. */
   readonly stillMsMax?: number;
   readonly onProgress?: (messages: number) => void;
 }
 
 export interface Rebuilt {
   readonly messages: number;
-  /** Number of applied messages that the streams no longer have. */
   readonly missing: number;
 }
 
@@ -106,7 +102,7 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   }
 }
 
-/** Waits for work. Rejects with a RebuildError when the signal aborts. */
+/** Waits for `work`. Rejects with a RebuildError if the signal aborts. */
 export async function untilAborted<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
@@ -122,21 +118,16 @@ export async function untilAborted<T>(
   }
 }
 
-/** A stream and the position up to which it must be applied. */
 interface Goal {
   readonly name: StreamName;
   readonly asked: AskedStream;
   readonly begin: StreamPosition;
   readonly to: number;
   readonly end: StreamPosition;
-  /** The first message that the stream had at the start. */
   readonly first: number;
-  /** The messages from `first` to `to` that were deleted before the start. */
   readonly deleted: ReadonlySet<number>;
-  /** Number of messages up to `to` that the stream had at the start. */
   readonly held: number;
   arrived: number;
-  /** The last message that has arrived or is known to be deleted. */
   reached: number;
 }
 
@@ -204,10 +195,6 @@ class Building {
     return { messages: this.#messages, missing: this.#missing };
   }
 
-  /**
-   * Throws a RebuildError if messages were removed from the streams before they were read, unless
-   * `acceptMissing` is set.
-   */
   #checkArrived(): void {
     const { acceptMissing = false } = this.#options;
     let lost = 0;
@@ -219,7 +206,6 @@ class Building {
       );
   }
 
-  /** Finds the goals, and counts the applied messages that the streams no longer have. */
   async #findGoals(): Promise<void> {
     const { connection, applied } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -247,7 +233,7 @@ class Building {
       }
       const { created, firstSequence: first, beginsAt } = raw;
       const { position: next } = await resume(position, asked, state, { acceptExpired: true });
-      // If the epoch has changed, only the messages up to the new position were applied.
+      // If the epoch is different, only the messages up to the new position were applied.
       const isSame = next.epoch === position.epoch;
       const to = isSame ? position.sequence : Math.min(position.sequence, next.sequence);
       const end = isSame ? { ...position, created } : next;
@@ -292,7 +278,6 @@ class Building {
     }
   }
 
-  /** Waits for frames. Returns false if all streams are read up to their goals. */
   async #hasMore(streams: EventStreams): Promise<boolean> {
     for (;;) {
       if (this.#isClosed) throw new RebuildError("interrupted");
@@ -308,13 +293,11 @@ class Building {
     }
   }
 
-  /** Checks the end of a stream, whose last messages may be deleted or erased. */
   async #checkEnd(goal: Goal): Promise<void> {
     const next = await goal.asked.messageFrom(goal.reached + 1).catch(() => "unknown" as const);
     if (next === undefined) goal.reached = goal.to;
   }
 
-  /** Returns whether the item must be applied, and counts it. Releases frames after the goal. */
   #isWanted(item: StreamItem): boolean {
     if (item.kind === "position") {
       const goal = this.#goals.get(item.name.stream);
@@ -335,7 +318,6 @@ class Building {
     return isWanted;
   }
 
-  /** Commits. The last commit includes the incidents and announcements of the old database. */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {
@@ -371,7 +353,6 @@ function positionItem(
   return { kind: "position", name, position: { epoch, created, sequence, trail }, incidents: [] };
 }
 
-/** Returns the number of messages of this epoch that were removed before they could be applied. */
 function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[]): number {
   return incidents
     .filter((one) => one.stream === stream && one.epoch === epoch)
@@ -379,9 +360,6 @@ function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[
     .reduce((sum, { messages }) => sum + messages, 0);
 }
 
-/**
- * Returns the minimum number of applied messages that were lost with earlier states of the stream.
- */
 function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[]): number {
   return incidents
     .filter((one) => one.stream === stream)
@@ -389,7 +367,6 @@ function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[])
     .reduce((sum, { messages }) => sum + Math.max(1, messages), 0);
 }
 
-/** Returns the number of deleted messages with a replacement in the stream. */
 async function countReplaced(
   erased: ErasedMessages,
   deleted: ReadonlySet<number>,

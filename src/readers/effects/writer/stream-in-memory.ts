@@ -1,4 +1,4 @@
-// The state of one stream in memory, which may be ahead of the store.
+// The state of one stream in memory. It may be ahead of the store.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import {
@@ -13,7 +13,6 @@ import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {
   readonly name: StreamName;
-  /** The last frame that usage and spikes have already counted in a previous epoch. */
   readonly countedTo: number;
   readonly duplicates: Duplicates;
   #epoch: number;
@@ -22,7 +21,6 @@ export class StreamInMemory {
   #trail: TrailEntry[];
   #isRemembering: boolean;
   #duplicatesFrom: Position["duplicatesFrom"];
-  /** The last returned position, whose commit may still be running. */
   #inFlight: Position | undefined;
   #committed: Position | undefined;
   #replaced: Position | undefined = undefined;
@@ -44,12 +42,10 @@ export class StreamInMemory {
     this.#duplicatesFrom = position?.duplicatesFrom ?? [1, 1];
   }
 
-  /** Whether duplicate detection has all frames up to the position. */
   get isWhole(): boolean {
     return !this.#isRemembering;
   }
 
-  /** Must be called before the first line of a frame. */
   beginFrame(): void {
     if (this.#isRemembering) this.duplicates.restored();
     this.#isRemembering = false;
@@ -62,7 +58,7 @@ export class StreamInMemory {
     this.#trail = trailWith(this.#trail, frame);
   }
 
-  /** Moves to a position. If it returns true, discard this object after the commit. */
+  /** Moves to a position. If it returns true, this object must be discarded after the commit. */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;
@@ -93,7 +89,7 @@ export class StreamInMemory {
     if (this.#replaced === undefined) this.#committed = this.#inFlight;
   }
 
-  /** Drops everything uncommitted. Returns false if this object must be discarded too. */
+  /** Discards uncommitted data. If it returns false, the object must be discarded too. */
   returnTo(position: Position): boolean {
     const known = this.#committed;
     if (this.#isRemembering || this.#replaced !== undefined || known === undefined) return false;
@@ -127,7 +123,10 @@ export class StreamInMemory {
   }
 }
 
-/** Returns the last frame that was counted before an operator accepted an older copy, else 0. */
+/**
+ * Returns the sequence of the last frame that was counted before an operator accepted an older copy
+ * of the stream. Returns 0 if no copy was accepted.
+ */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

@@ -1,5 +1,3 @@
-// The transactions of the effects: their size, interval and order.
-
 import { randomInt } from "node:crypto";
 import { atMost } from "../../../platform/base/retry.ts";
 import type { StreamItem } from "../../stream/stream-reader.ts";
@@ -10,7 +8,7 @@ export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 
 const numberEnd = 2 ** 48 - 1;
 
-/** Receives a writer's commits. Parts count when the commit is complete. */
+/** Receives the commits of a writer. It counts parts when the commit is complete. */
 export interface CommitCounts {
   part(commit: Commit, seconds: number): void;
   committed(commit: Commit, seconds: number): void;
@@ -29,7 +27,6 @@ export class CommitChain {
     this.#counts = counts;
   }
 
-  /** Drops an incomplete commit. `last` is the store's last commit; 0 if there is none. */
   begin(last: number): void {
     this.#counts?.undone();
     this.#last = last;
@@ -56,7 +53,7 @@ export class CommitChain {
   }
 }
 
-/** Returns a random number, so that two commits differ. Never 0, which means no commit. */
+/** Returns a random number that is not 0, because 0 means that there is no commit. */
 function newNumber(): number {
   return randomInt(1, numberEnd);
 }
@@ -73,7 +70,6 @@ export class OpenTransaction {
     this.#end = undefined;
   }
 
-  /** Waits for the end. A store call immediately afterwards precedes the next transaction. */
   async ended(): Promise<void> {
     while (this.#end !== undefined) await this.#end.promise;
   }
@@ -82,8 +78,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * Delays removals from the outbox until no transaction is open. If a transaction with a removal
- * were rolled back, the row would return and be published again.
+ * Delays removals from the outbox until no transaction is open. If a removal were rolled back, the
+ * message would be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -99,20 +95,15 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   };
 }
 
-/** Maximum age of a batch that still waits for a backlog's frames. */
 const batchMsMax = 1_000;
-/** Maximum time spent on a batch. If rows are large, one event may take milliseconds. */
 const workMsMax = 3_000;
-/** Factor by which a batch may be larger while the previous batch is being committed. */
 const batchGrowth = 2;
 
-/** A batch of frames. Results do not depend on where it ends, so it may use a clock. */
+/** A batch of frames. It may use a clock, because the results do not depend on where it ends. */
 export class Batch {
   events = 0;
-  /** Whether parts of the batch's transaction are already written. */
   hasParts = false;
   readonly #begunMonotonicMs = performance.now();
-  /** Storage time of the oldest uncommitted frame of each stream in this batch. */
   readonly #storedAtMs = new Map<string, number>();
   #workMs = 0;
 
@@ -121,8 +112,8 @@ export class Batch {
   }
 
   /**
-   * Returns whether the batch may grow. False if a part of the batch is written, because an erasure
-   * would have to wait for the open transaction.
+   * Returns true if the batch may grow. Returns false if a part of the batch is already written,
+   * because an erasure would have to wait for the open transaction.
    */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
@@ -142,7 +133,6 @@ export class Batch {
     this.#storedAtMs.clear();
   }
 
-  /** Returns the storage time of the stream's oldest uncommitted frame in this batch. */
   storedAtMs(stream: string): number | undefined {
     return this.#storedAtMs.get(stream);
   }
@@ -155,12 +145,11 @@ export class Batch {
 }
 
 const everyMsDefault = 50;
-/** Maximum duration of one wait of a batch for frames of a backlog. */
 const moreMsMax = 100;
 
 /**
- * The interval between commits when few events arrive. A commit takes about as long for one event
- * as for a hundred. So the events of an interval are committed together, unless a client waits.
+ * Ensures a minimum interval between commits when few events arrive. A commit of one event takes
+ * about as long as a commit of a hundred events.
  */
 export class CommitPace {
   readonly #everyMs: number;
@@ -175,7 +164,6 @@ export class CommitPace {
     this.#begunMonotonicMs = performance.now();
   }
 
-  /** Waits until the next commit may begin, `more` is fulfilled, or `hurry` is called. */
   async rest(more: Promise<void>): Promise<void> {
     const ms = this.#begunMonotonicMs + this.#everyMs - performance.now();
     if (ms <= 0) return;

@@ -1,6 +1,5 @@
-// Compares a database with a database that is built from the streams, line by line. Two kinds of
-// differences have a known cause. Which of two conflicting links is refused depends on the order of
-// the streams. An erasure removes events that usage has counted.
+// Compares a database line by line with a database that is built from the streams. Differences that
+// are caused by conflicting links or erased events are explained.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
 import {
@@ -16,12 +15,14 @@ import {
 interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
   readonly erasedProjects?: ReadonlySet<string>;
-  /** Maximum characters that the comparison holds in memory. Default: 64 Mi. */
   readonly comparedMax?: number;
 }
 
 export interface Verified extends Rebuilt {
-  /** The first lines of only one database: `-` for the verified, `+` for the rebuilt database. */
+  /**
+   * The first lines that only one of the databases has. The prefix `-` marks a line of the verified
+   * database, and `+` a line of the rebuilt database.
+   */
   readonly differences: readonly string[];
   readonly explained: readonly string[];
 }
@@ -32,8 +33,8 @@ const textCost = 100;
 const tries = 20;
 
 /**
- * Builds the effects into `into`, which must be open and empty. Returns how they differ from the
- * effects of `reader`. Rejects with a RebuildError if they cannot be built.
+ * Builds a database in `into`, which must be open and empty. Returns the differences to the
+ * database of `reader`. Rejects with a RebuildError if the database cannot be built.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
@@ -58,13 +59,11 @@ interface Snapshot {
   readonly lines: AsyncIterator<string>;
 }
 
-/** Returns the positions and a dump of the same state of the database. */
 async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
   for (let nth = 0; nth < tries; nth++) {
     const before = await reader.applied();
     const applied = await appliedOf(reader);
     const dump = reader.dump("lasting")[Symbol.asyncIterator]();
-    // The dump shows the state of the database when the first line is read.
     const first = await dump.next();
     if (isSame(before, await reader.applied())) return { applied, lines: prepended(first, dump) };
     await dump.return?.();
@@ -97,7 +96,6 @@ async function* prepended<T>(
 
 type Sign = "-" | "+";
 
-/** The fields that can explain a difference. */
 interface DumpLine {
   readonly table: string;
   readonly project_id: string;
@@ -107,16 +105,12 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** Tables whose counts include events that were erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
-/** Compares two dumps that are sorted in the same way, and so holds few lines in memory. */
 class Comparison {
   readonly #erasedProjects: ReadonlySet<string>;
   readonly #apart = new Map<string, Sign>();
-  /** The ids of links that were refused because of other links, in either database. */
   readonly #refused = new Set<string>();
-  /** Remaining characters that the comparison may hold in memory. */
   #room: number;
   #isOver = false;
 
@@ -152,7 +146,6 @@ class Comparison {
     return true;
   }
 
-  /** Yields all lines except refused links. */
   async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
     for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
       if (!next.value.startsWith(refusedBegin)) {

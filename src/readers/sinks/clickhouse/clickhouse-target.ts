@@ -1,6 +1,5 @@
-// The ClickHouse target. ClickHouse has no transactions, so the positions are written after the
-// events. After an interruption, the next batch skips the rows that exist. If the server refuses a
-// value, the batch is halved until the event is found.
+// The ClickHouse target. ClickHouse does not support transactions, so the positions are written
+// after the events. After an interruption, the next batch skips the rows that already exist.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -51,12 +50,11 @@ interface ClickHouseTargetOptions {
   readonly hasLock?: boolean;
 }
 
-/** Time in ms for which a server may still list a query that it has answered. */
+/** Time in ms for which a server may still list a query after its response. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-/** The refused events, with the reasons. */
 type Refused = Map<SinkRecord, string>;
 
 export class ClickHouseTarget implements SinkTarget {
@@ -67,7 +65,6 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** Id of all inserts of events. The server runs only one query with this id at a time. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
@@ -138,7 +135,7 @@ export class ClickHouseTarget implements SinkTarget {
     let there = await columns();
     const isMissing = (name: string): boolean => !there.has(name);
     if (this.#makesTables && wanted.some(isMissing)) {
-      // If the database exists, the user does not need the privilege to create it.
+      // If the database exists, it is not created, because the user may not have the privilege.
       const statements = there.size === 0 ? [databaseSql(this.#database)] : [];
       const tables = tablesSql(this.#database, this.#form);
       for (const table of tableNames)
@@ -157,8 +154,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Writes the events. Stores a refused event as rejected before it tries the next copy. Otherwise,
-   * after a restart, the row of the copy would count as the row of both events.
+   * Writes the events. If ClickHouse refuses an event, the event is stored as rejected before its
+   * next copy is tried. Otherwise, the row of the copy would count for both events after a restart.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange: Refused = new Map();
@@ -188,7 +185,6 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Inserts the events. Halves a refused batch until each refused event is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -237,7 +233,7 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Runs `work`. Retries while another query with the same id runs, because the rows of that query
+   * Runs `work` when no other query with the same id is running, because the rows of that query
    * must be visible first.
    */
   async #alone(work: () => Promise<void>): Promise<void> {

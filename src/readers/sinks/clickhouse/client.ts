@@ -1,5 +1,5 @@
-// An HTTP client for ClickHouse, its errors and its URL. Even a response with status 200 may have
-// an exception. User and password of the URL become headers, which are not logged.
+// An HTTP client for ClickHouse. A response with status 200 may contain an exception. The user and
+// the password of the URL are sent in headers, because headers are not logged.
 
 import { readFileSync } from "node:fs";
 import type { ClientRequest } from "node:http";
@@ -15,14 +15,13 @@ type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** Id of the query. The server runs only one query with this id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/** The lowest level, which shrinks JSON to a fifth. Higher levels take many times as long. */
+/** The lowest level compresses JSON to a fifth. Higher levels take many times as long. */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
@@ -37,12 +36,11 @@ export class ClickHouseClient {
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
   }
 
-  /** Runs a statement. Rejects with a ClickHouseError, or a StoreError without a response. */
+  /** Runs a statement. Rejects with a ClickHouseError, or with a StoreError without a response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
 
-  /** Returns the rows of a small SELECT. 64-bit numbers arrive as strings or as numbers. */
   async rows(doing: string, sql: string, options: RequestOptions = {}): Promise<ClickHouseRow[]> {
     const text = await this.#answer(doing, options, `${sql} FORMAT JSONCompact`);
     try {
@@ -64,7 +62,6 @@ export class ClickHouseClient {
     this.#checkEmpty(doing, await this.#answer(doing, { ...options, settings }, chunks));
   }
 
-  /** Starts a request whose body and response the caller handles. */
   hold(sql: string, { queryId, settings = {} }: RequestOptions): ClientRequest {
     const request = this.#request({ ...settings, query: sql }, { queryId });
     request.setNoDelay(true);
@@ -89,7 +86,8 @@ export class ClickHouseClient {
       request.destroy(new Error(`no response for ${answerMsMax / 1_000} s`)),
     );
     const answered = answerOf(request);
-    // An early response explains an error better than the broken connection after it.
+    // The response is read even if the connection breaks during the request, because an early
+    // response explains the error better.
     const sent = isText
       ? new Promise<void>((resolve) => request.end(body, resolve))
       : pipeline(Readable.from(body), createGzip({ level: gzipLevel }), request);
@@ -100,7 +98,6 @@ export class ClickHouseClient {
     } catch (error) {
       throw new StoreError(`${this.#words(doing)}: ${faultOf(error as Error)}`, { cause: error });
     }
-    // The server does not read the rest of a body that it refuses.
     if (!request.writableFinished) request.destroy();
     const { status, code, text } = answer;
     if (status !== 200 || code !== undefined)
@@ -125,7 +122,6 @@ export class ClickHouseClient {
       headers: { ...own, ...headers },
       ...(ca === undefined ? {} : { ca }),
     });
-    // The caller gets the first error from `answerOf`.
     return request.on("error", () => {});
   }
 
@@ -137,7 +133,6 @@ export class ClickHouseClient {
 interface RequestParts {
   readonly queryId: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The pool of connections. By default, the request opens a new connection. */
   readonly agent?: http.Agent;
 }
 
@@ -147,14 +142,13 @@ interface Answer {
   readonly text: string;
 }
 
-/** Returns the error text. OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
   return message.includes("wrong version number")
     ? "the server does not use TLS: use http:// in the URL"
     : message;
 }
 
-/** Returns the response. Rejects if the connection closes before its end. */
+/** Rejects if the connection closes before the end of the response. */
 export async function answerOf(request: ClientRequest): Promise<Answer> {
   const { status, headers, body } = await responseTo(request, { bytesMax: answerBytesMax });
   const code = Number(headers["x-clickhouse-exception-code"]);
@@ -167,7 +161,6 @@ export async function answerOf(request: ClientRequest): Promise<Answer> {
 
 export class ClickHouseError extends StoreError {
   readonly code: number | undefined;
-  /** The server's error text, which may contain parts of a row. */
   readonly said: string;
 
   constructor(message: string, { code, said }: { code: number | undefined; said: string }) {
@@ -178,7 +171,6 @@ export class ClickHouseError extends StoreError {
 }
 
 export const runningAlready = 216;
-/** ClickHouse error codes that mean an invalid value. They can occur with any table schema. */
 const valueCodes = new Set([
   ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
   ...[675, 676, 691],
@@ -199,7 +191,6 @@ const hints: Readonly<Record<number, string>> = {
 };
 const shownMax = 300;
 
-/** Returns the error. Its message begins with `doing`, as in `cannot write to ClickHouse at …`. */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },
@@ -207,7 +198,6 @@ export function errorOf(
   const number = code ?? codeIn(text);
   const said = plainText(text);
   const hint = hints[number ?? 0] ?? byStatus(status);
-  // Data of a row must not appear in the log.
   const isOfValue = number !== undefined && valueCodes.has(number);
   const shown = isOfValue ? `it refuses a value (code ${number})` : said.slice(0, shownMax);
   const words = shown === "" ? `it returns status ${status}` : shown;
@@ -221,7 +211,6 @@ export function isOfValue(error: unknown): error is ClickHouseError {
   return error instanceof ClickHouseError && valueCodes.has(error.code ?? 0);
 }
 
-/** Returns whether the body contains an exception, which is possible even with status 200. */
 export function hasException(text: string): boolean {
   return /(?:^|\n|__exception__)[\s\S]{0,32}Code: \d+[.,] [\s\S]*DB::Exception/.test(text);
 }
@@ -248,14 +237,11 @@ function plainText(text: string): string {
 }
 
 interface ClickHouseAddress {
-  /** The URL without secrets, such as `http://host:8123`. */
   readonly shown: string;
   readonly isTls: boolean;
-  /** Name or address. An IPv6 address has no brackets. */
   readonly host: string;
   readonly port: number;
   readonly path: string;
-  /** Certificate authorities as PEM; undefined for Node's default. */
   readonly ca: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly settings: Readonly<Record<string, string>>;
@@ -266,7 +252,7 @@ const reserved = ["query", "query_id", "user", "password", "database", "default_
 const authority = "sslrootcert";
 const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
 
-/** Parses a URL. Throws a StoreError that contains neither password nor user. */
+/** Parses a URL. Throws a StoreError whose message contains neither the password nor the user. */
 export function readAddress(text: string): ClickHouseAddress {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))
@@ -282,7 +268,6 @@ export function readAddress(text: string): ClickHouseAddress {
       );
     settings[name] = value;
   }
-  // `URL` drops a port that is the default of its scheme.
   const afterUser = text.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1");
   const port = Number(explicitPort.exec(afterUser)?.[1] ?? defaultPorts[url.protocol]);
   const [user, password] = [decode(url.username), decode(url.password)];

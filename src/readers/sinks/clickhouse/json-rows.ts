@@ -1,4 +1,4 @@
-// Rows in JSONEachRow format. Properties are stored as text, unchanged.
+// Creates rows in JSONEachRow format. Properties are stored as text, unchanged.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -6,7 +6,6 @@ import { type EventColumn, type RejectedLine, type SinkRecord, textOf } from "..
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
-/** Last day that a Date column can store in every version. */
 const lastDayMs = Date.UTC(2105, 11, 31);
 const ranges = {
   milliseconds: { fromMs: Date.UTC(1900), toMs: Date.UTC(2300) - 1, said: "1900 to 2299" },
@@ -30,7 +29,6 @@ export class JsonRows {
     this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
   }
 
-  /** Returns the reason if the server cannot store the event's timestamp. */
   timeFault({ timestampMs }: SinkRecord): string | undefined {
     const { fromMs, toMs, said } = this.#range;
     return timestampMs >= fromMs && timestampMs <= toMs
@@ -62,8 +60,8 @@ export class JsonRows {
     const { timestampSentMs } = origin;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
-    // The day is part of the key by which the table recognises a retried event. A retry has the
-    // same sent timestamp, but its corrected timestamp may differ.
+    // The day is a part of the event's key, so it must be the same when a client sends the event
+    // again. It is computed from the timestamp as sent, because the corrected timestamp may differ.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
     return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;
@@ -81,7 +79,6 @@ export class JsonRows {
     return isOptional && text === "" ? "null" : `"${text}"`;
   }
 
-  /** Returns the timestamp as text, clamped to the server's range. */
   #time(ms: number): string {
     const { fromMs, toMs } = this.#range;
     const held = Math.min(Math.max(ms, fromMs), toMs);

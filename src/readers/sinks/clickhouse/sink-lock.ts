@@ -1,6 +1,6 @@
-// The lock against a second sink. It is an INSERT whose body never ends, into a table that stores
-// nothing. A server runs only one query with this id at a time, and ends the query when its
-// connection ends. The lock does not exclude a sink that writes to another replica.
+// The lock that excludes a second sink. The lock is an INSERT whose body never ends. The server
+// runs only one query with this id, and it ends the query when the connection is closed. The lock
+// does not exclude a sink that writes to another replica.
 
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
@@ -9,9 +9,9 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
 import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
 
-/** Size of the body's first part. Older servers start the query only when they have this part. */
+/** Older servers start the query only after they have received this number of bytes of the body. */
 const openingBytes = 1_200_000;
-/** Interval between parts of the body. Servers wait at least 30 s for the next part. */
+/** Interval between the parts of the body in ms. Servers wait at least 30 s for the next part. */
 const beatMs = 5_000;
 const grantMsMax = 10_000;
 const askAgainMs = 25;
@@ -30,12 +30,11 @@ export class SinkLock {
     this.#queryId = `penstock-sink-lock:${database}`;
   }
 
-  /** Whether this sink has the lock. A lost connection releases the lock. */
   get isHeld(): boolean {
     return this.#request !== undefined;
   }
 
-  /** Takes the lock. Rejects with a StandbyError if another sink has the lock. */
+  /** Takes the lock. Rejects with a StandbyError if another sink has it. */
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(

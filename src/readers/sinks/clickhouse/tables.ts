@@ -1,13 +1,15 @@
-// The tables of the ClickHouse sink, a public interface. A row of an event has its message and
-// line, so that rows of an interrupted batch are recognised. The time at which the stream stored an
-// event determines its partition. With the events' own timestamps, clients could create any number
-// of partitions.
+// The tables of the ClickHouse sink, which are a public interface. The storage time of an event
+// determines its partition. The event's own timestamp is not used, because clients could create any
+// number of partitions with it.
 
 import { type ColumnType, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 export interface ServerForm {
   readonly version: string;
-  /** Whether it stores milliseconds from 1900 to 2299, instead of seconds from 1970 to 2105. */
+  /**
+   * If true, the server stores times from 1900 to 2299 in milliseconds. Otherwise, it stores times
+   * from 1970 to 2105 in seconds.
+   */
   readonly hasMilliseconds: boolean;
 }
 
@@ -27,7 +29,6 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-/** ClickHouse's column types. The server's timestamp type replaces the placeholder `T`. */
 const columnTypes: Readonly<Record<ColumnType, string>> = {
   id: "String",
   uuid: "UUID",
@@ -89,7 +90,7 @@ const otherTypes = {
 export const insertedColumns: readonly string[] = eventTypes.map(([name]) => name);
 
 export function personColumnSql(database: string, { hasMilliseconds }: ServerForm): string {
-  // Older servers do not support IF NOT EXISTS here.
+  // IF NOT EXISTS is omitted for older servers, because they do not support it here.
   const unlessThere = hasMilliseconds ? "IF NOT EXISTS " : "";
   return `ALTER TABLE ${database}.events ADD COLUMN ${unlessThere}${personColumn.name} Nullable(UUID)`;
 }
@@ -106,7 +107,7 @@ export function databaseSql(database: string): string {
   return `CREATE DATABASE IF NOT EXISTS ${database}`;
 }
 
-/** Returns statements that change no existing table. */
+/** Returns the statements that create the tables. They do not change existing tables. */
 export function tablesSql(database: string, form: ServerForm): Record<TableName, string> {
   const { hasMilliseconds } = form;
   const table = (name: TableName, columns: readonly Column[], rest: string): string => {
@@ -115,7 +116,8 @@ export function tablesSql(database: string, form: ServerForm): Record<TableName,
     const all = name === "events" && hasMilliseconds ? [...lines, index] : lines;
     return `CREATE TABLE IF NOT EXISTS ${database}.${name} (\n${all.join(",\n")}\n) ENGINE = ${rest}`;
   };
-  // Acknowledged rows are on disk, and a repeated identical block is inserted once.
+  // With these settings, a row is on disk before the server acknowledges it. If the same block is
+  // inserted again, the server ignores it.
   const safe = hasMilliseconds
     ? "\nSETTINGS fsync_after_insert = 1, fsync_part_directory = 1, non_replicated_deduplication_window = 100"
     : "";
@@ -149,7 +151,6 @@ function typed(type: string, { hasMilliseconds }: ServerForm): string {
   return type.replace(/\bT\b/, hasMilliseconds ? "DateTime64(3, 'UTC')" : "DateTime('UTC')");
 }
 
-/** Returns the statements with which an administrator creates the tables. */
 export function ddl(
   database: string,
   form: ServerForm,

@@ -1,5 +1,4 @@
-// Finds events that an interrupted batch has written without its positions. Looks up only events up
-// to the last message with rows.
+// Finds the events that were written by an interrupted batch, whose positions were not written.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -33,7 +32,7 @@ export async function readPositions(
   });
 }
 
-/** Checks that the batch starts at the table's position. Otherwise, rejects with a MovedError. */
+/** Rejects with a MovedError if the batch does not start at the position in the table. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
@@ -50,7 +49,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** Returns the rows of positions in one block. A block is inserted whole or not at all. */
+/** Returns one block of rows, because ClickHouse inserts a block completely or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {
@@ -71,7 +70,6 @@ interface Since {
   readonly fromMs: number;
 }
 
-/** Maximum time in ms by which a server's clock may go back between two messages. */
 const clockSlackMs = 3_600_000;
 
 export class WrittenRows {
@@ -84,7 +82,10 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** Finds each stream's last message with rows. No insert with `queryId` runs meanwhile. */
+  /**
+   * Finds the last message of each stream whose rows exist. The caller must ensure that no insert
+   * with `queryId` is running.
+   */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -118,14 +119,13 @@ export class WrittenRows {
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
-        // If a stream was recreated, its sequences repeat, so the events are compared too. The line
-        // numbers are not compared, because `penstock erase` changes the numbers of later lines.
+        // The events are compared, because sequences repeat if a stream was recreated. The line
+        // numbers are not compared, because `penstock erase` changes them.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
   }
 
-  /** Finds rows of streams without a position, whose first batch may have been interrupted. */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
     const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {
@@ -138,9 +138,8 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /** Returns the highest sequence with rows since `fromMs` for each stream, or 0. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
-    // Only the newest parts have rows of this time, so the server does not read older parts.
+    // The condition on the time lets the server skip the older parts of the table.
     const conditions = places.map(
       ({ stream, fromMs }) =>
         `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,

@@ -104,7 +104,6 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     super(sinkMetricTable);
   }
 
-  /** Counts a commit; undefined stands for a failed batch. */
   record(commit: CommitCounts | undefined): void {
     if (commit === undefined) {
       this.#commits.add(1, "failed");

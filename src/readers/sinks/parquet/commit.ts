@@ -1,7 +1,6 @@
-// Commits a segment. First the Parquet files are created in a separate folder. Then the manifest
-// with their names and the positions is written. This write is the commit. Then each file is
-// renamed to its path. A later start completes the renames and removes the files of an incomplete
-// commit.
+// Commits a segment. The Parquet files are created in a temporary folder. The commit is the write
+// of the manifest, which lists the files and the positions. After the commit, the files are moved
+// to their final paths.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
@@ -14,16 +13,12 @@ import type { Part, Segment, SegmentEnd } from "./segment.ts";
 
 interface Places {
   readonly folder: string;
-  /** Path of the folder `_penstock`. */
   readonly own: string;
-  /** Id of the folder, used in the names of its files. */
   readonly id: string;
 }
 
 interface MadeFile {
-  /** Path of the new file, relative to `own`. */
   readonly made: string;
-  /** Final path, relative to `folder`. */
   readonly place: string;
 }
 
@@ -34,14 +29,19 @@ export interface Manifest extends SegmentEnd {
 
 const manifestName = "manifest.json";
 const makingName = "making";
-/** Matches files of release 0.1, which had a journal for each segment. */
+/** The file names of release 0.1, which wrote a journal for each segment. */
 const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
+/**
+ * A journal of a version that release 0.1 rejects. Without it, a sink of that release would not
+ * find the positions, and would write all events again.
+ */
+const oldReleaseGuard = "99999999.journal";
+const guardText = '{"version":2,"positions":"in manifest.json, for Penstock 0.2.0 and newer"}\n';
 const pieceBytes = 1_048_576;
 
-/** Commits a segment. May be called again after a failure if the segment is unchanged. */
+/** Commits the segment. After a failure, it can be called again if the segment is unchanged. */
 export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
   let manifest = readManifest(places);
-  // An earlier attempt may have created the files without renaming all of them.
   if (manifest?.segment !== segment.segment) {
     const files = await makeFiles(places, segment);
     const { segment: number, positions, incidents } = segment;
@@ -52,7 +52,7 @@ export async function commitSegment(places: Places, segment: Segment): Promise<M
   return manifest;
 }
 
-/** Completes the last commit and removes the files of an incomplete commit. */
+/** Completes the last commit. Removes the files of a segment that was not committed. */
 export async function recover(places: Places): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest === undefined) {
@@ -60,8 +60,11 @@ export async function recover(places: Places): Promise<Manifest> {
     await writeManifest(places, manifest);
   }
   await bringToPlaces(places, manifest);
-  for (const name of readdirSync(places.own))
-    if (oldName.test(name)) await rm(path.join(places.own, name), { recursive: true });
+  for (const name of readdirSync(places.own)) {
+    if (oldName.test(name) && name !== oldReleaseGuard)
+      await rm(path.join(places.own, name), { recursive: true });
+  }
+  await writeWhole(path.join(places.own, oldReleaseGuard), guardText);
   return manifest;
 }
 
@@ -77,9 +80,14 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
   await writeWhole(path.join(own, manifestName), `${JSON.stringify(manifest)}\n`);
 }
 
-/** Returns where a folder of release 0.1 ends: at its oldest uncommitted segment. */
+/** Returns the state of a folder of release 0.1 before its oldest uncommitted segment. */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
   const names = readdirSync(own).sort();
+  if (names.includes(oldReleaseGuard)) {
+    throw new Error(
+      `${path.join(own, manifestName)} is missing, and contains the positions: restore the folder from a copy, or name another folder`,
+    );
+  }
   const numbersOf = (ending: string): string[] =>
     names
       .filter((name) => oldName.test(name) && name.endsWith(ending))
@@ -117,7 +125,8 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   if (parts.length === 0) return [];
   const { rowBytesMax } = segment;
   const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
-  // A folder that was restored from a copy reuses segment numbers for different events.
+  // The file name contains a random mark, because a folder that was restored from a copy uses
+  // segment numbers again for different events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
   return await withParquetMaker(path.join(making, "scratch"), async (make) => {
@@ -143,7 +152,6 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   });
 }
 
-/** Copies rows into files of a limited size, because DuckDB reads 2,048 rows together. */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);
@@ -157,7 +165,6 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
         const end = spans[index + 1]!;
         bytes += end - spans[index]!;
         for (let at = spans[index]!; at < end; ) {
-          // Spans may be short and were just written, so they are read synchronously.
           const wanted = Math.min(end - at, piece.length - filled);
           const read = readSync(source.fd, piece, filled, wanted, at);
           if (read === 0) throw new Error(`${name}: the segment's rows end before they should`);
@@ -177,7 +184,6 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
 }
 
 async function bringToPlaces({ folder, own }: Places, { files }: Manifest): Promise<void> {
-  // An earlier attempt may have failed before this sync.
   await sync(own);
   const touched = new Set<string>();
   for (const { made, place } of files) {
@@ -185,7 +191,6 @@ async function bringToPlaces({ folder, own }: Places, { files }: Manifest): Prom
     const to = path.join(folder, place);
     for (let above = path.dirname(to); above.length >= folder.length; above = path.dirname(above))
       touched.add(above);
-    // The file was renamed already, and may have been removed since.
     if (!existsSync(from)) continue;
     await mkdir(path.dirname(to), { recursive: true });
     await rename(from, to);

@@ -1,5 +1,5 @@
-// The folder of the files, and its lock. The positions are in `_penstock`. A folder with events but
-// without `_penstock` is not used, because it would get all events again.
+// The folder of the Parquet files, and its lock. A folder that contains events but no positions is
+// rejected, because all events would be written to it again.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -9,13 +9,12 @@ import { type FileLock, makeFolder, sync, writeWhole } from "../../../platform/b
 import { lockFolder } from "../folder-lock.ts";
 
 const bookKeeping = "_penstock";
-/** The mode of readable folders. The umask decides who may read them. */
 const readableMode = 0o777;
 const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
-/** Creates the folder. Returns the reason if the creation can never succeed. */
+/** Creates the folder. If this can never succeed, returns the reason. */
 export function whyNeverMade(folder: string): string | undefined {
   try {
     makeFolder(path.join(path.resolve(folder), bookKeeping), readableMode);
@@ -39,18 +38,16 @@ export class ParquetFolder {
     this.own = path.join(this.folder, bookKeeping);
   }
 
-  /** Part of the file names, so that they differ from the names in another folder. */
   get id(): string {
     if (this.#id === undefined) throw new Error(`${this.folder} is not open`);
     return this.#id;
   }
 
-  /** Whether the locked folder is still at its path. */
   get isTaken(): boolean {
     return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
   }
 
-  /** Locks the folder. Rejects with a StandbyError while another process has the lock. */
+  /** Takes the lock. Rejects with a StandbyError if another process has it. */
   async take(): Promise<void> {
     if (this.isTaken) return;
     this.release();
@@ -66,7 +63,6 @@ export class ParquetFolder {
       );
     this.#id = there;
     makeFolder(this.own, readableMode);
-    // Throws the reason if the lock file cannot be written.
     await (await open(path.join(this.own, "lock"), "a", 0o600)).close();
     this.#lock = lockFolder(this.own, this.#pid, `another sink writes to ${folder}`);
     this.#id = this.#idThere() ?? (await this.#named());

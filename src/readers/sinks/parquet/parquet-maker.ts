@@ -1,4 +1,4 @@
-// Creates Parquet files with DuckDB. DuckDB takes 70 MB, so it is installed only on request.
+// Creates Parquet files with DuckDB. DuckDB has 70 MB, so it is installed separately.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,12 +7,10 @@ import { quoted, rowsSql, type TableName } from "./rows.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Paths of files with rows in the format of rows.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
   readonly file: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Project to add as a column. */
   readonly projectId?: string;
 }
 
@@ -38,10 +36,8 @@ const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
 const memoryMebibytes = [512, 1_024, 2_048] as const;
-/** Size of a row group before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
 
-/** Creates a file, without syncing it to disk. Returns its number of rows. */
 async function makeFile(
   connection: DuckDbConnection,
   { table, rows, rowBytesMax, file, projectId, metadata }: ParquetFile,
@@ -58,7 +54,7 @@ async function makeFile(
   return rowsChanged;
 }
 
-/** Runs `work`, and again with more memory if needed. `scratch` is for temporary files. */
+/** Runs `work`, and runs it again with more memory if needed. `scratch` is for temporary files. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (make: (file: ParquetFile) => Promise<number>) => Promise<Result>,
@@ -85,7 +81,7 @@ export async function withParquetMaker<Result>(
   }
 }
 
-/** Returns DuckDB. Throws with instructions if it is not installed. */
+/** Returns DuckDB. If it is not installed, throws an error with instructions. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {

@@ -1,6 +1,5 @@
-// The Parquet target. JetStream is the journal, so the events of the open segment are only in their
-// streams. A segment that is full or old enough is committed with the positions of the streams.
-// After a crash, at most one segment is read again.
+// The Parquet target. Until a segment is committed, its events exist only in the streams. After a
+// crash, at most one segment is read again.
 
 import path from "node:path";
 import type { Log } from "../../../platform/base/log.ts";
@@ -20,9 +19,7 @@ import { Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
-  /** Process id for the message to a sink on standby. */
   readonly pid: number;
-  /** Size in bytes at which a segment is committed, unless `segmentAgeMsMax` comes first. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -36,10 +33,8 @@ export class ParquetTarget implements SinkTarget {
   readonly #folder: ParquetFolder;
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** The last operation. The next operation waits for it. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /** Why the last commit failed. Until a commit succeeds, no batch is accepted. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -57,15 +52,15 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** Opens the folder. Retains the open segment if this sink still holds the lock of the folder. */
+  /** Opens the target. The open segment is kept if this sink still has the lock. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
-      // Events of failed batches arrive again and must count as new.
+      // The events of failed batches will be read again, and they must not count as duplicates.
       this.#seen.forget();
       if (!this.#folder.isTaken) await this.#letGoOfSegment();
       if (this.#segment === undefined) {
         await this.#folder.take();
-        // Throws if DuckDB is missing, before any event is accepted.
+        // The call throws if DuckDB is missing, so that no event is accepted without it.
         duckdb();
         this.#committed = await recover(this.#folder);
         const scratch = path.join(this.#folder.own, "rows");
@@ -101,7 +96,7 @@ export class ParquetTarget implements SinkTarget {
       try {
         if (this.#segment?.isEmpty === false) await this.#commit(this.#segment);
       } catch {
-        // The error is in the log. The events are read again at the next start.
+        // The error is already logged. The events are read again at the next start.
       }
       await this.#letGoOfSegment();
       this.#folder.release();
@@ -144,7 +139,6 @@ export class ParquetTarget implements SinkTarget {
       );
   }
 
-  /** Commits the segment after `ms`, or retries a failed commit. */
   #commitIn(ms: number, segment: Segment): void {
     clearTimeout(this.#timer);
     const due = async (): Promise<void> => {
@@ -162,7 +156,6 @@ export class ParquetTarget implements SinkTarget {
   }
 }
 
-/** Adds the failed operation to an error of the file system. */
 function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))

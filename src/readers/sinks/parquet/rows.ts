@@ -1,6 +1,6 @@
-// The columns of the Parquet files, a public interface, and the rows of a segment, grouped by
-// folder. A row is a line of fields between unit separators. JSON is copied, because it has no raw
-// control characters. In other texts, ambiguous characters are escaped.
+// The columns of the Parquet files, which are a public interface, and the rows of a segment. A row
+// is a line, and its fields are separated by unit separators. Ambiguous characters are escaped.
+// JSON needs no escapes, because it does not contain raw control characters.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -17,7 +17,6 @@ import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
 interface Column {
   readonly name: string;
-  /** The type of a column. Only `text` may need escapes. A `time` is in ms since 1970. */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
 
@@ -34,7 +33,6 @@ const columnTypes: Readonly<Record<ColumnType, Column["type"]>> = {
   names: "json",
 };
 
-/** The columns of a row. The project is in the path. */
 const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
 
 type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
@@ -47,7 +45,6 @@ function isJson(column: EventColumn): column is JsonColumn {
 const jsonColumns = inRow.filter(isJson);
 const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
-/** Columns in the order of the fields in a row. JSON comes last. */
 export const tables = {
   events: [...plainColumns, ...jsonColumns].map(
     ({ name, type }): Column => ({ name, type: columnTypes[type] }),
@@ -72,7 +69,6 @@ export type TableName = keyof typeof tables;
 
 export const separator = "\x1f";
 const mark = "\x1e";
-/** Letters after the escape character, by escaped character. */
 const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
 const emptyText = `${mark}-`;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
@@ -99,7 +95,6 @@ export function rowsSql(
   const options = [
     ...[`delim=${quoted(separator)}`, "quote=''", "escape=''", "nullstr=''", "header=false"],
     ...["auto_detect=false", "new_line='\\n'", "parallel=false", `columns={${fields.join(", ")}}`],
-    // A buffer must hold at least two lines.
     ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
   ];
   return `SELECT ${tables[table].map(columnSql).join(", ")}
@@ -121,12 +116,11 @@ function unescapeSql(field: string): string {
   let text = replaced(field, "-", "''");
   for (const [character, letter] of Object.entries(escaped))
     text = replaced(text, letter, `chr(${character.charCodeAt(0)})`);
-  // The last replacement, because its result may look like another escape.
+  // This replacement must be the last, because its result may look like another escape.
   text = replaced(text, "e", sqlMark);
   return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
 }
 
-/** Returns a quoted file name. Escapes it, because DuckDB reads a file name as a pattern. */
 function quotedName(file: string): string {
   return quoted(file.replace(/[*?[]/g, "[$&]"));
 }
@@ -136,7 +130,6 @@ export function quoted(text: string): string {
 }
 
 export interface Run {
-  /** The path, such as `events/project_id=shop/day=2026-11-23`. */
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;
@@ -145,14 +138,12 @@ export interface Run {
 export interface BatchRows {
   readonly bytes: Buffer;
   readonly runs: readonly Run[];
-  /** Length in bytes of the longest row. */
   readonly rowBytesMax: number;
 }
 
 const bytesAtFirst = 1_048_576;
-/** Approximate size of a file of rows. DuckDB reads 2,048 rows together, however long they are. */
+/** Approximate size of a file with rows. DuckDB reads 2,048 rows together. */
 export const rowsFileBytes = 16_777_216;
-/** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
 const carriageReturn = 0x0d;
 const space = 0x20;
@@ -179,7 +170,6 @@ export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
 }
 
-/** Returns a function that returns the folder of an event, and caches the last folder. */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {
@@ -222,7 +212,6 @@ class RowWriter {
 
   take(): BatchRows {
     const bytes = this.#buffer.subarray(0, this.#at);
-    // All remaining carriage returns are white space in JSON.
     for (let at = bytes.indexOf(carriageReturn); at >= 0; at = bytes.indexOf(carriageReturn, at))
       bytes[at] = space;
     return { bytes, runs: this.#runs, rowBytesMax: this.#rowBytesMax };

@@ -1,5 +1,5 @@
-// Recently written events, in two generations of a fixed size. When the newer generation is full,
-// the older generation is dropped.
+// Remembers recently written events in two generations. When the current generation is full, the
+// previous generation is discarded.
 
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import { HashSet64 } from "../../stream/hash-set.ts";
@@ -7,18 +7,17 @@ import type { SinkRecord } from "../sink-records.ts";
 
 type Identity = Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">;
 
-/** Number of events in a full generation, which takes 16 MiB. */
+/** Maximum number of events in a generation. A full generation takes 16 MiB. */
 const eventsMax = 2 ** 20;
 
 export class SeenEvents {
   #newer = new HashSet64();
   #older = new HashSet64();
-  /** A secret, so that no client can choose events with the same hash. */
+  /** The key is secret, so that clients cannot choose events with the same hash. */
   readonly #key = crypto.getRandomValues(new Uint32Array(2));
   readonly #hash = new Int32Array(2);
   #words = new Uint32Array(256);
 
-  /** Adds an event. Returns false if it was added before. */
   add(event: Identity): boolean {
     this.#setHash(event);
     const [high, low] = [this.#hash[0]!, this.#hash[1]!];

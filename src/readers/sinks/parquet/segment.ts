@@ -1,5 +1,5 @@
-// The events of some seconds or minutes before they become Parquet files. The rows are in a scratch
-// file. The file may be lost, because the events are in their streams until the commit.
+// The events of some seconds or minutes, before they are written to Parquet files. The rows are in
+// a scratch file. The file may be lost, because the streams contain the events until the commit.
 
 import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
@@ -8,17 +8,14 @@ import type { BatchRows } from "./rows.ts";
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The latest incidents. A stopped stream reports the same incident at each start. */
   readonly incidents: readonly string[];
 }
 
-/** A folder's rows: the start and end of each span in the scratch file. */
 export interface Part {
   readonly spans: number[];
   rows: number;
 }
 
-/** The messages of a stream after `after`, up to `to`. */
 interface StreamRange {
   readonly stream: string;
   readonly epoch: number;
@@ -32,7 +29,6 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** The rows by folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
   readonly scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
@@ -41,7 +37,6 @@ export class Segment implements SegmentEnd {
   bytes = 0;
   rows = 0;
   rowBytesMax = 0;
-  /** True until a batch is added. A batch without rows counts. */
   isEmpty = true;
 
   private constructor(scratch: FileHandle, before: SegmentEnd) {
@@ -52,12 +47,11 @@ export class Segment implements SegmentEnd {
     this.incidents = before.incidents;
   }
 
-  /** Starts a segment in an emptied scratch file. */
   static async begin(scratch: string, before: SegmentEnd): Promise<Segment> {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /** Starts the next segment in the same file. The old segment must be committed. */
+  /** Returns the next segment in the same file. The current segment must be committed. */
   async next(): Promise<Segment> {
     await this.scratch.truncate(0);
     return new Segment(this.scratch, this);
@@ -83,7 +77,7 @@ export class Segment implements SegmentEnd {
     return this.incidents.includes(nameOf(incident));
   }
 
-  /** Adds rows, without syncing them to disk. If this fails, the segment is unchanged. */
+  /** Appends rows, without syncing them to disk. If it fails, the segment is unchanged. */
   async append(
     { bytes, runs, rowBytesMax }: BatchRows,
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,

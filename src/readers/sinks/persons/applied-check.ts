@@ -1,6 +1,5 @@
-// Checks whether the effects have applied a batch. Compares sequences and messages. After a stream
-// was recreated, the effects or this process may still read the old stream, so sequences alone are
-// not enough.
+// Checks if the effects have applied a batch. Comparing sequences is not enough, because a stream
+// may have been recreated. Then, the effects or this process may still read the old stream.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -12,10 +11,8 @@ export interface StreamMessage {
 }
 
 export interface AppliedTo extends StreamMessage {
-  /** Number that the effects increment when the stream was recreated or truncated. */
   readonly epoch: number;
   readonly created: string;
-  /** Id of the last applied message; undefined if it is no longer known. */
   readonly messageId: string | undefined;
 }
 
@@ -28,11 +25,9 @@ interface Answer<Of> {
   readonly answer: Of;
 }
 
-/** The database of the effects. Each query rejects with a StoreError while it is unavailable. */
+/** The database of the effects. If it is unavailable, a query rejects with a StoreError. */
 export interface PersonSource {
-  /** Returns up to which message each stream was applied. Streams never applied are absent. */
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
-  /** Returns uuids in the order of projects and ids; null for an id without a person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
 }
 
@@ -45,11 +40,10 @@ export interface NeededMessage {
 
 interface NotApplied {
   readonly why: string;
-  /** Whether the sink or the effects read a replaced stream. Then waiting does not help. */
   readonly isOther: boolean;
 }
 
-/** Returns the last message of each stream that has an event of the batch. */
+/** For each stream with events of the batch, returns the last message with such an event. */
 export function neededOf(
   { positions }: Pick<SinkBatch, "positions">,
   events: readonly SinkRecord[],
@@ -77,7 +71,7 @@ export function notApplied(
   return undefined;
 }
 
-/** Returns whether the id is of an original message, not of one that replaces an erased message. */
+/** Returns false if an erasure stored the message, which its id shows. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }
@@ -89,7 +83,7 @@ function missingOf(
   if (found === undefined)
     return { why: `the effects have applied nothing of ${stream} yet`, isOther: false };
   if (found.created !== created) {
-    // The effects read the new stream and apply nothing more of the old stream.
+    // The effects read the new stream, so they will not apply more of the old stream.
     const isBehind = found.epoch > 1 && Date.parse(found.created) > Date.parse(created);
     if (isBehind) return undefined;
     const why = `the effects have applied the stream ${stream} that was created at ${found.created}, but the stream was created again at ${created}`;

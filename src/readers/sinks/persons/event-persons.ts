@@ -1,5 +1,5 @@
-// Adds the person's uuid to each event of a batch. The batch waits until the effects have applied
-// it, so that an event without a uuid has no person. No uuid is ever guessed.
+// Adds the uuid of the person to each event of a batch. The batch waits until the effects have
+// applied its events. So if an event has no uuid, it has no person.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -12,7 +12,7 @@ import { type NeededMessage, neededOf, notApplied, type PersonSource } from "./a
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /** Time in ms after which the sink starts again if the effects read another stream. */
+  /** If the effects read a different stream for this time in ms, the sink starts again. */
   readonly otherStreamMsMax?: number;
   readonly reportAfterMs?: number;
 }
@@ -46,12 +46,10 @@ export class EventPersons {
     this.#reportAfterMs = reportAfterMs;
   }
 
-  /** Wait of the current batch in seconds; 0 if no batch waits. */
   get waitSeconds(): number {
     return this.#waitMs / 1_000;
   }
 
-  /** Why the batch waits; undefined until it has waited for `reportAfterMs`. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting until \`penstock effects\` has applied the events of the batch: ${this.#why}`;
@@ -61,7 +59,7 @@ export class EventPersons {
     return this.#sinceMonotonicMs === undefined ? 0 : performance.now() - this.#sinceMonotonicMs;
   }
 
-  /** Waits for the effects and sets `personUuid`. Returns false if the signal aborts first. */
+  /** Adds the uuids. Returns false if the signal aborts before all uuids are added. */
   async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
     const events = batch.events.filter(mayHavePerson);
     if (events.length === 0) return true;
@@ -87,7 +85,6 @@ export class EventPersons {
     }
   }
 
-  /** Sets the uuids. Returns the reason if they cannot be set yet. */
   async #tried(
     events: readonly SinkRecord[],
     needed: readonly NeededMessage[],
@@ -130,7 +127,7 @@ export class EventPersons {
   }
 }
 
-/** Returns whether the effects create a person for the event. Not for a group identify. */
+/** Returns true if the event may have a person. A group identify event never creates a person. */
 function mayHavePerson({ origin }: SinkRecord): boolean {
   return origin.personProfile && origin.kind !== "group_identify";
 }

@@ -1,4 +1,4 @@
-// Events in PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the library lacks.
+// PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the library pg does not support.
 
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
@@ -6,17 +6,14 @@ import type { Client, Connection, Submittable } from "pg";
 import type { EventColumn, SinkRecord } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
-/** PostgreSQL's epoch, 2000-01-01, in milliseconds since 1970. */
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** Maximum number of bytes of a column without text or JSON: a length and a uuid. */
 const columnBytesMax = 4 + 16;
-/** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** Yields chunks of 256 KiB. A larger event has its own chunk. */
+/** Yields chunks of 256 KiB. An event that is larger has its own chunk. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
   columns: readonly EventColumn[],
@@ -117,7 +114,6 @@ class CopyChunk {
     this.#length(8);
     const micros = (ms - epochMs) * microsPerMs;
     if (Number.isSafeInteger(micros)) {
-      // Two halves, because creating a BigInt for each time would take longer.
       const high = Math.floor(micros / 2 ** 32);
       this.#at = this.#buffer.writeInt32BE(high, this.#at);
       this.#at = this.#buffer.writeUInt32BE(micros - high * 2 ** 32, this.#at);
@@ -151,7 +147,7 @@ interface CopyConnection extends Connection {
   sendCopyFail(message: string): void;
 }
 
-/** Copies the chunks. Rejects with the error of the server or the client. */
+/** Runs a COPY statement. Rejects with the error of the server or of the connection. */
 export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     client.query(
@@ -165,12 +161,10 @@ export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffe
 
 type Done = (error?: Error | null) => void;
 
-/** A COPY whose methods the client calls by name. */
 class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;
   #hasEnded = false;
-  /** The result's callback. The client replaces it by a callback with a timeout. */
   callback: Done;
 
   constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {

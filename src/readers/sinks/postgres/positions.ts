@@ -1,5 +1,5 @@
-// The positions in PostgreSQL. A batch moves a stream only from the position for which it was
-// built. So if two sinks are active, one of them fails.
+// The positions in PostgreSQL. A write fails unless the stored position is the position for which
+// the batch was built. So if two sinks are active, one of them fails.
 
 import type { Client } from "pg";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
@@ -9,7 +9,6 @@ import { type Before, movedFrom, type SinkPosition } from "../sink-target.ts";
 interface WrittenPositions {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** Positions whose trails are stored already. */
   readonly trailEnds: ReadonlyMap<string, SinkPosition>;
 }
 
@@ -32,7 +31,6 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   return rows.map((row) => ({ ...row, trail: trails.get(row.stream) ?? [] }));
 }
 
-/** Writes the positions. Rejects with a MovedError if the target is not at `before`. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,

@@ -1,6 +1,5 @@
-// The PostgreSQL target. Events, rejected lines and positions are one transaction. The keys of a
-// batch are inserted first, and events whose key exists are skipped. If the server refuses a value,
-// events are inserted one by one, and the events that fail are rejected.
+// The PostgreSQL target. Events, rejected lines and positions are written in one transaction. If
+// the server refuses a value, the events are inserted one by one.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -36,7 +35,7 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/** Inserts the keys of new events. Release 0.1.0 used uuids as keys, so these match too. */
+/** The keys also include the plain uuids, because release 0.1.0 used uuids as keys. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
@@ -48,7 +47,6 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
-/** Number of a failed batch's events to retry together before each event is tried alone. */
 const triedAtOnce = 256;
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
@@ -58,7 +56,6 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
-/** Inserts an incident once. A stopped stream reports the same incident at each start. */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
   SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
     AS new (stream, epoch, sequence, kind, messages, detail)
@@ -73,7 +70,6 @@ export class PostgresTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #columns: readonly EventColumn[];
   #days = new Set<string>();
-  /** Stored positions with their trails, by stream. */
   #trailEnds = new Map<string, SinkPosition>();
 
   constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
@@ -90,7 +86,7 @@ export class PostgresTarget implements SinkTarget {
     return this.#session.run("open the tables", async (client) => {
       await this.#session.begin(client);
       await this.#makeTables(client);
-      // Checked first, because adding a column blocks readers of the table.
+      // The types are checked first, because adding a column blocks readers of the table.
       await checkColumnTypes(client, this.#schema, this.#columns);
       if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
@@ -141,13 +137,16 @@ export class PostgresTarget implements SinkTarget {
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,
     ]);
-    // If the schema exists, the user does not need the privilege to create it.
+    // If the schema exists, it is not created, because the user may not have the privilege.
     const [, ...tables] = tablesSql(this.#schema);
     for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
       await client.query(sql);
   }
 
-  /** Adds the person column if it is missing. Adding it needs a privilege and waits for readers. */
+  /**
+   * Adds the column for persons if it does not exist. The check is separate, because ALTER TABLE
+   * needs a privilege and waits for readers.
+   */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
@@ -162,11 +161,9 @@ export class PostgresTarget implements SinkTarget {
       const fault = faultOf(event);
       if (fault !== undefined) refused.set(event, fault);
     }
-    // A rejected event must not replace the other events with its key.
     const events = all.filter((event) => !refused.has(event));
     const fresh = await freshOf(client, singleEvents(events));
     if (await this.#isCopied(client, fresh)) return { written: fresh.length, refused };
-    // The table may have been altered since it was opened.
     await checkColumnTypes(client, this.#schema, this.#columns);
     const next = nextCopies(events);
     const unwritten: SinkRecord[] = [];
@@ -179,7 +176,6 @@ export class PostgresTarget implements SinkTarget {
     return { written: fresh.length - unwritten.length, refused };
   }
 
-  /** Inserts events one by one. Returns the events without an accepted copy. */
   async #insertEach(
     client: Client,
     {
@@ -201,7 +197,6 @@ export class PostgresTarget implements SinkTarget {
     return some.filter((_, key) => !accepted.has(key));
   }
 
-  /** Copies the events. If the server refuses a value, copies none and returns false. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
     if (events.length === 0) return true;
     const names = this.#columns.map(({ name }) => name).join(", ");
@@ -218,7 +213,6 @@ export class PostgresTarget implements SinkTarget {
     }
   }
 
-  /** Creates partitions. Returns the days with a partition after the commit. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;
@@ -235,7 +229,6 @@ export class PostgresTarget implements SinkTarget {
   }
 }
 
-/** Inserts the keys of the events, and returns the events that are new. */
 async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
   if (events.length === 0) return [];
   const noted = async (some: readonly SinkRecord[]): Promise<number> => {
@@ -261,7 +254,6 @@ function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string,
   ];
 }
 
-/** Returns a reason if PostgreSQL cannot or must not store the event. */
 function faultOf(event: SinkRecord): string | undefined {
   const { event: name, distinctId, origin, properties, set, setOnce, unset } = event;
   const texts = { event: name, distinctId, ip: origin.ip, kind: origin.kind };
@@ -285,10 +277,8 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
 }
 
 /**
- * Returns the key of an event, in the form of a uuid. As in PostHog, events with the same uuid
- * differ if their name or distinct id differs. The first half is the first half of the uuid, so
- * that neighbours in an index stay neighbours. Databases store the key, so this function must never
- * change.
+ * Returns the key of an event in the form of a uuid. The key starts like the event's uuid, so that
+ * the index has the same order. Databases store the key, so this function must never change.
  */
 function eventKey({
   uuid,

@@ -1,4 +1,4 @@
-// Inserts events one by one, in one statement, and returns the events that PostgreSQL refuses.
+// Inserts events one by one in one statement. Returns the events that PostgreSQL refuses.
 
 import { type Client, DatabaseError } from "pg";
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
@@ -9,15 +9,16 @@ import { type EventColumn, type SinkRecord, textOf } from "../sink-records.ts";
 export type Refused = Map<SinkRecord, string>;
 
 type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
-  /** Whether a RAISE of a trigger or function is the cause. */
   readonly isRaised: boolean;
 };
 
 const raiseRoutine = "exec_stmt_raise";
-/** Matches codes that no value causes. 22P03: a column lacks the binary form of its value. */
+/**
+ * Error codes that are never caused by a value. The code 22P03 means that a column does not accept
+ * the binary form of its value.
+ */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
-/** Returns whether a value caused the error. */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   return refusesValue({ ...error, isRaised: error.routine === raiseRoutine });
@@ -25,18 +26,17 @@ export function isOfValue(error: unknown): boolean {
 
 function refusesValue({ code = "", constraint, column, dataType, isRaised }: Report): boolean {
   if (isRaised) return true;
-  // If a domain is not null, the server names only the domain.
+  // For a NOT NULL violation of a domain, the error contains the domain instead of a column.
   if (code.startsWith("23")) return Boolean(constraint || column || dataType);
   return !notOfValue.test(code);
 }
 
 interface Tried {
-  /** Events in the order of keys. Of each key, only the first accepted event is inserted. */
   readonly events: readonly SinkRecord[];
   readonly keys: readonly number[];
 }
 
-/** Inserts the events one by one. Rejects if an error occurs that no value has caused. */
+/** Inserts each event. Rejects if an error was not caused by a value. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
@@ -61,10 +61,7 @@ export async function insertEach(
   return refused;
 }
 
-/**
- * Returns the statement that declares the cursor. Times are integers of milliseconds, because
- * doubles have too few digits.
- */
+/** Times are integers in milliseconds, because doubles have too few digits. */
 function cursorSql(columns: readonly EventColumn[]): string {
   const types = columns.map(
     ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
@@ -80,7 +77,6 @@ function cursorSql(columns: readonly EventColumn[]): string {
       AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Returns the statement that inserts the events. A row of the table casts the values. */
 function eachSql(columns: readonly EventColumn[]): string {
   const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
   const values = columns.map(({ name }) => `target."${name}"`);
@@ -117,7 +113,6 @@ BEGIN
 END $each$`;
 }
 
-/** Returns a value as text, or as an integer that every server parses alike. */
 function storedValue(
   event: SinkRecord,
   { type, isOptional, of }: EventColumn,
@@ -135,16 +130,16 @@ function storedValue(
   return isOptional && text === "" ? null : text;
 }
 
-/** Maximum exponent of a number. Doubles have exponents up to 308. */
+/** Maximum exponent of a number. It is higher than the maximum of doubles, 308. */
 const exponentMax = 999;
-/** Maximum sum of the exponents. jsonb would store about as many digits. */
+/** Maximum sum of all exponents, because jsonb stores about this number of digits. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;
 const nine = zero + 9;
 const lowerCase = 0x20;
 
-/** Returns whether jsonb would expand a number to thousands of digits. */
+/** Returns true if the JSON contains a number that jsonb would expand to thousands of digits. */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;
   let sum = 0;

@@ -1,6 +1,5 @@
-// The connection of a sink to PostgreSQL, with the lock of the schema. A server of version 14 or
-// newer ends an idle session after a minute, so a frozen process loses the lock. A pooler may run
-// each transaction in another session, without the lock. So each transaction checks its session.
+// The connection of a sink to PostgreSQL, which holds the lock of the schema. Each transaction
+// checks that its session has the lock, because a connection pooler may change the session.
 
 import { randomUUID } from "node:crypto";
 import type { Client, QueryArrayResult } from "pg";
@@ -11,18 +10,15 @@ import { leavesConnection, storeErrorOf } from "../../../platform/postgres/fault
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
-/** First number of the lock, chosen arbitrarily. The second number is a hash of the schema. */
+/** The number is arbitrary. The second number of the lock is a hash of the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** Takes the lock. In a session of another client, takes no lock and returns NULL. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
-/** Maximum time of a statement, and of the wait for a response. */
 const statementMsMax = 120_000;
 const idleMsMaxDefault = 60_000;
 const idleSql = `SELECT set_config(name, $1, false) FROM pg_settings
   WHERE name = 'idle_session_timeout'`;
-/** Number of keep-alive queries within the idle timeout. */
 const signs = 4;
 const notTheTables =
   "the tables do not exist: let the sink's user create them, or create them with `penstock sink postgres --ddl`";
@@ -41,7 +37,7 @@ export class SinkSession {
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** Whether a pooler changed the session. Another session of the pooler may then hold the lock. */
+  /** If true, another session of the connection pooler may hold the lock. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
@@ -51,8 +47,10 @@ export class SinkSession {
   }
 
   /**
-   * Runs `work` with the lock. Rejects with a StandbyError while another sink has the lock, with
-   * the MovedError of `work`, or with a StoreError. After a rejection, no transaction is open.
+   * Runs `work` while this session holds the lock. If it rejects, no transaction is open.
+   *
+   * Rejects with a StandbyError if another sink has the lock, with a MovedError that `work` throws,
+   * or with a StoreError.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
@@ -74,7 +72,6 @@ export class SinkSession {
     }
   }
 
-  /** Begins a transaction. Rejects with a StoreError if this session does not have the lock. */
   async begin(client: Client): Promise<void> {
     const results = (await client.query({
       text: `BEGIN; SET LOCAL search_path = "${this.#schema}", pg_catalog;
@@ -84,19 +81,17 @@ export class SinkSession {
     if (results.at(-1)?.rows[0]?.[0] !== 1) throw this.#pooled();
   }
 
-  /** Releases the lock, and aborts a running call. */
   async close(): Promise<void> {
     clearInterval(this.#signTimer);
     if (this.#isBusy) this.#letGo();
     const client = this.#client;
     this.#client = undefined;
     if (client === undefined) return;
-    // The server ends the connection a moment later than the client, so the lock is released first.
     if (this.#holdsLock) await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }
 
-  /** Ends an open transaction, which would keep its locks until the next `open`. */
+  /** Ends a transaction, because it would keep its locks until the next `open`. */
   async #endTransaction(error: unknown): Promise<void> {
     if (error instanceof MovedError || leavesConnection(error))
       await this.#client?.query("ROLLBACK").catch(() => this.#letGo());
@@ -141,7 +136,6 @@ export class SinkSession {
     this.#isPooled = false;
   }
 
-  /** Returns an error for a pooler, and closes the connection with its transaction. */
   #pooled(): StoreError {
     this.#isPooled = true;
     this.#letGo();

@@ -1,7 +1,7 @@
-// The tables of the PostgreSQL sink, a public interface. The table event_keys makes events unique,
-// because a unique key cannot span partitions. The time at which the stream stored an event
-// determines its partition. With the events' own timestamps, clients could create any number of
-// partitions.
+// The tables of the PostgreSQL sink, which are a public interface. The table event_keys ensures
+// that events are unique, because a unique key cannot include several partitions. The storage time
+// of an event determines its partition. The event's own timestamp is not used, because clients
+// could create any number of partitions with it.
 
 import { type Client, DatabaseError } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -32,7 +32,6 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/** Returns one statement per string. The first statement creates the schema if it is missing. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -91,7 +90,6 @@ export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
-/** Returns repeatable statements with which an administrator creates the tables. */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
     .map((one) => `${repeatable(one)};\n`)
@@ -103,9 +101,8 @@ function repeatable(sql: string): string {
 }
 
 /**
- * Finds the first column with a wrong type. String types (S) and enums (E) share a binary form,
- * except `name`, which truncates. Timestamps share another binary form. A domain has the binary
- * form of its base type.
+ * Finds the first column with a wrong type. Types with the same binary form are accepted, except
+ * `name`, which would truncate texts.
  */
 const otherTypeSql = `WITH RECURSIVE based AS (
     SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
@@ -121,7 +118,7 @@ const otherTypeSql = `WITH RECURSIVE based AS (
     ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;
 
-/** Checks the types of the columns. Rejects with a StoreError that names the first wrong column. */
+/** Rejects with a StoreError that contains the first column with a wrong type. */
 export async function checkColumnTypes(
   client: Client,
   schema: string,
@@ -140,10 +137,10 @@ export async function checkColumnTypes(
 
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/** Codes of errors if another partition, or the default partition, has rows of the day. */
+/** PostgreSQL reports these codes if another partition already contains rows of the day. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
-/** Creates the partition of a day, such as 2026-11-22, if it is missing. Needs a transaction. */
+/** Creates the partition of a day, such as 2026-11-22, if necessary. Needs a transaction. */
 export async function makePart(client: Client, day: string): Promise<void> {
   const first = `events_${day.replaceAll("-", "")}`;
   let part = first;
@@ -166,8 +163,8 @@ export async function makePart(client: Client, day: string): Promise<void> {
 
 function statements(part: string, day: string): string[] {
   const next = dayOf(Date.parse(day) + dayMs);
-  // Attaching a table does not block readers of other partitions. The new table must have
-  // everything that the user may have added. PostgreSQL adds indexes and triggers itself.
+  // The table is created first and then attached, because this does not block readers of other
+  // partitions. PostgreSQL adds the indexes and triggers.
   return [
     `CREATE TABLE ${part}
       (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,

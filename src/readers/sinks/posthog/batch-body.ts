@@ -1,4 +1,5 @@
-// The body of a request to `/batch/`. It has no `sent_at`, so that times are not corrected twice.
+// Builds the body of a request to `/batch/`. It does not contain `sent_at`, because the upstream
+// would correct the times a second time.
 
 import type { SinkRecord } from "../sink-records.ts";
 
@@ -12,9 +13,8 @@ interface Bounds {
   readonly bytesMax: number;
 }
 
-/** Maximum bytes of an event in addition to its record. */
 const beyondRecordBytes = 80;
-/** Address for events without an address. PostHog would use the sender's address. */
+/** Address for events without an address. Otherwise, PostHog would use the sink's address. */
 const noAddress = "0.0.0.0";
 
 export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
@@ -26,7 +26,6 @@ export function batchBody(events: readonly SinkRecord[], { key, historical }: En
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
 }
 
-/** Returns the number of events for one request, at least 1. */
 export function requestLength(
   events: readonly SinkRecord[],
   { eventsMax, bytesMax }: Bounds,
@@ -54,7 +53,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/** Adds `$unset` and `$ip` at the end, so that they override the client's own members. */
+/** Adds members at the end, so that `$unset` and `$ip` override the client's own members. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
@@ -74,7 +73,7 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   parts.push(text.subarray(0, end), isEmpty ? "" : ",", ...added, "}");
 }
 
-/** Returns false if no member name can end with `end`. Does not parse the properties. */
+/** Returns false if no member has a name that ends with `end`. It does not parse the properties. */
 function mayHave(properties: Buffer, end: string): boolean {
   return properties.includes(`${end}"`);
 }

@@ -1,8 +1,6 @@
-// The target is PostHog's capture or another Penstock gateway. An upstream has no transactions, so
-// the positions are in a folder. They are written when the upstream has accepted or refused all
-// events of a batch. Projects are sent concurrently. A project that waits delays the end of its
-// batch and of all later batches. Up to `batchesMax` batches still start, so other projects
-// continue.
+// The target is PostHog's capture or another Penstock gateway. The positions are stored in a
+// folder. They are written after the upstream has accepted or refused all events of a batch. The
+// events of different projects are sent concurrently.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { refusedLine, type SinkRecord } from "../sink-records.ts";
@@ -22,7 +20,6 @@ import { Upstream } from "./upstream.ts";
 interface PosthogTargetOptions {
   readonly url: string;
   readonly folder: string;
-  /** Process id for the message to a sink on standby. */
   readonly pid: number;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly acceptRefused: boolean;
@@ -39,7 +36,7 @@ interface PosthogLimits {
   readonly pauses: LinePauses;
 }
 
-/** Default limits. PostHog accepts 20 MB, but a retry of a smaller request takes less time. */
+/** PostHog accepts 20 MB. The limit is lower, so that a retry takes less time. */
 const limitsDefault: PosthogLimits = {
   requestsMax: 8,
   requestEventsMax: 2_000,
@@ -61,15 +58,11 @@ export class PosthogTarget implements SinkTarget {
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** The lines by name. Each project and lane has a line, named by `lineName`. */
   #lines = new Map<string, ProjectLine>();
-  /** Time when an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
-  /** The names of the lines that still send events, for each open batch, oldest first. */
   #inHand: Set<string>[] = [];
-  /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
 
   constructor(options: PosthogTargetOptions) {
@@ -92,7 +85,6 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Problems of projects. Problems that block all others come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]
@@ -105,7 +97,6 @@ export class PosthogTarget implements SinkTarget {
     return more === 0 ? shown : [...shown, `and ${more} more`];
   }
 
-  /** Lines that prevent further batches from starting. */
   get #holding(): ReadonlySet<string> {
     const oldest = this.#inHand.length < batchesMax ? undefined : this.#inHand[0];
     return oldest ?? new Set();
@@ -118,7 +109,6 @@ export class PosthogTarget implements SinkTarget {
   async open(): Promise<readonly SinkPosition[]> {
     this.#session.abort();
     this.#session = new AbortController();
-    // `abortWaiting` may have aborted the previous signal.
     this.#ended = new AbortController();
     this.#lines = new Map();
     this.#inHand = [];
@@ -126,7 +116,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Writes a batch. Writes end in the order of the calls. If one fails, all fail. */
+  /** Writes a batch. Writes end in the order of the calls. After an error, all writes fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -164,7 +154,6 @@ export class PosthogTarget implements SinkTarget {
     return { written, duplicates: 0, refused: refused.length };
   }
 
-  /** Sends events. `waitsFor` contains the name of each line until its events are sent. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = Map.groupBy(events, lineName);
     const sent = [...byLine].map(async ([name, own]) => {

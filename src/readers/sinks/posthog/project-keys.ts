@@ -1,6 +1,5 @@
-// Checks every ten minutes whether an upstream has configurations for the projects' keys. PostHog
-// accepts the events of an unknown key and drops them later. The result is only a hint, because an
-// upstream that is not PostHog may have no configuration for any key.
+// Checks if an upstream knows the keys of the projects. PostHog accepts events with an unknown key
+// and drops them later. The result is only a hint, because not all upstreams support this check.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -32,13 +31,11 @@ export class KeyCheck {
     ];
   }
 
-  /** Checks the key in the background, at most every ten minutes. */
   look(projectId: string, signal: AbortSignal): void {
     const nowMs = performance.now();
     if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < checkIntervalMs) return;
     this.#looked.set(projectId, nowMs);
     this.#ask(projectId, signal).catch(() => {
-      // The error is reported when events are sent.
       this.#looked.delete(projectId);
     });
   }
@@ -61,7 +58,10 @@ export class KeyCheck {
 
 const staleMs = 30_000;
 
-/** Caches the projects' keys for half a minute, or longer if the registry is unavailable. */
+/**
+ * Caches the keys of the projects for half a minute. While the registry is unavailable, the keys
+ * are cached for longer.
+ */
 export class RegistryKeys {
   readonly #ask: () => Promise<ReadonlyMap<string, string>>;
   readonly #monotonicMs: () => number;
@@ -69,13 +69,15 @@ export class RegistryKeys {
   #asked: Promise<void> | undefined;
   #askedMonotonicMs = 0;
 
-  /** `ask` returns the newest key of each project. */
   constructor(ask: () => Promise<ReadonlyMap<string, string>>, monotonicMs: () => number) {
     this.#ask = ask;
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Returns the key; undefined for an unknown project. Rejects if no key is cached or found. */
+  /**
+   * Returns the key. Returns undefined for an unknown project. Rejects if the key is not cached and
+   * the registry is unavailable.
+   */
   async keyOf(project: string): Promise<string | undefined> {
     const nowMs = this.#monotonicMs();
     if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {

@@ -1,7 +1,7 @@
-// Sends the events of one project and lane in order, one request at a time. Halves a refused
-// request until the refused event is alone. If the upstream refuses the key, or is not found at the
-// address, the line waits for an operator. If all other projects wait for this line, it rejects its
-// events instead.
+// Sends the events of one project and lane in order. If the upstream refuses a request, the request
+// is halved until it contains only the refused event. If the upstream refuses the API key or the
+// address, sending pauses until an operator fixes the problem. If all other projects have to wait
+// because of it, the events are rejected instead.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -15,15 +15,13 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /** Returns the key; undefined for an unknown project. Rejects if it cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
-  /** Aborts all pauses. */
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Returns whether all other lines wait for this line, and any succeeded since the given time. */
+  /** Returns true if all other lines are waiting, and one of them succeeded since this time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -33,12 +31,10 @@ export interface RefusedEvent {
 }
 
 export interface LinePauses {
-  /** First pause. Each further pause is twice as long, up to `msMax`. */
+  /** Duration of the first pause in ms. Each further pause is twice as long, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
-  /** Interval at which a stopped line is retried. */
   readonly stoppedMs: number;
-  /** Time after which a stopped line that blocks all others rejects its events. */
   readonly rejectAfterMs: number;
 }
 
@@ -51,7 +47,6 @@ export class ProjectLine {
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Whether stopped events are rejected. Ends when the upstream accepts an event of the line. */
   #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
@@ -140,7 +135,6 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /** Returns whether to reject events. Must be called for each answer that stops the line. */
   #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -173,7 +167,7 @@ export class ProjectLine {
     const envelope = { key, historical };
     try {
       const raw = await upstream.post(() => batchBody(events, envelope), signal);
-      // The text may contain the key.
+      // The key is replaced, because the response may contain it and the text is logged.
       const text = raw.text.replaceAll(key, "(key)");
       return readUpstreamAnswer({ ...raw, text }, events.length);
     } catch (error) {
@@ -199,7 +193,6 @@ export class ProjectLine {
   }
 }
 
-/** Varies a pause, so that lines that failed together do not retry together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
 }
@@ -212,7 +205,6 @@ interface RequestBoundsOptions {
 
 const bytesMin = 65_536;
 
-/** Limits requests and refused events, because an upstream that refuses every event is faulty. */
 export class RequestBounds {
   readonly eventsMax: number;
   readonly #refusedMax: number;
@@ -234,7 +226,6 @@ export class RequestBounds {
     this.bytesMax = Math.max(bytesMin, Math.min(this.bytesMax, bytes) / 2);
   }
 
-  /** Returns whether more events may be refused, and counts them if so. */
   mayRefuse(events: number): boolean {
     if (this.#refusedInRow + events > this.#refusedMax) return false;
     this.#refusedInRow += events;

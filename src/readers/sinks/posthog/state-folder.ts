@@ -1,6 +1,5 @@
-// The state of a PostHog sink. positions.json is replaced atomically. Rejected events are appended
-// to aside.ndjson. At a start, the lines of an incomplete batch are removed, because the batch
-// arrives again.
+// The state of a PostHog sink. The file positions.json is replaced atomically. Rejected events are
+// appended to aside.ndjson.
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
@@ -24,11 +23,9 @@ import {
 
 interface SinkState {
   readonly version: 1;
-  /** The upstream of the state. The state is not used with another upstream. */
+  /** The upstream of the state. The state is rejected if the sink has a different upstream. */
   readonly upstream: string;
-  /** Length of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
-  /** The latest incidents, each once. A stopped stream repeats an incident at each start. */
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];
 }
@@ -58,7 +55,7 @@ export class StateFolder {
     return asideFile(this.folder);
   }
 
-  /** Locks the folder, and returns the positions. Rejects with a StandbyError if it is locked. */
+  /** Reads the state. Rejects with a StandbyError if another process has locked the folder. */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
       makeFolder(this.folder);
@@ -68,12 +65,11 @@ export class StateFolder {
       this.#state = (await this.#read()) ?? emptyState(this.#upstream);
       await this.#cutAside();
     });
-    // An unwritable folder must fail before events are sent.
     await asStoreError(`write ${this.#file}`, () => this.#write(this.#state));
     return this.#state.streams;
   }
 
-  /** Stores rejected events, then positions. When fulfilled, the batch survives a power cut. */
+  /** Stores rejected events, then positions. When it is fulfilled, both are on disk. */
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
       throw new MovedError(`the lock of ${this.folder} was removed: another sink may hold it`);
@@ -115,6 +111,10 @@ export class StateFolder {
       throw error;
     }
     const state = stateIn(text);
+    if (state === "newer")
+      throw new StoreError(
+        `cannot read ${this.#file}: it is from a newer release of Penstock: start the sink of that release`,
+      );
     if (state === undefined)
       throw new StoreError(
         `cannot read ${this.#file}: it is not the state of a sink: restore the file, or name another folder in --state to start from the beginning`,
@@ -130,7 +130,7 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /** Removes the lines of an incomplete batch. The file may have been removed or emptied. */
+  /** Removes the lines of an incomplete batch, because the batch will be written again. */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {
@@ -143,7 +143,7 @@ export class StateFolder {
     }
   }
 
-  /** Opens the file without following links, which may lead to any file. */
+  /** Opens the file. Symbolic links are not followed, because they could point to any file. */
   async #openAside(): Promise<FileHandle> {
     mustBePlain(this.#aside);
     return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -163,7 +163,6 @@ export class StateFolder {
   }
 }
 
-/** Returns the file of the rejected events, one JSON object per line. */
 export function asideFile(folder: string): string {
   return path.join(path.resolve(folder), "aside.ndjson");
 }
@@ -172,9 +171,10 @@ function emptyState(upstream: string): SinkState {
   return { version: 1, upstream, aside_bytes: 0, incidents: [], streams: [] };
 }
 
-function stateIn(text: string): SinkState | undefined {
+function stateIn(text: string): SinkState | "newer" | undefined {
   try {
-    const value = JSON.parse(text) as Partial<SinkState>;
+    const value = JSON.parse(text) as Partial<Omit<SinkState, "version"> & { version: number }>;
+    if (Number(value.version) > 1) return "newer";
     const isState =
       value.version === 1 &&
       typeof value.upstream === "string" &&

@@ -1,5 +1,3 @@
-// Posts batches to an upstream, a limited number at a time.
-
 import { lookup } from "node:dns/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -16,7 +14,6 @@ import { dropTable } from "../../../platform/base/warnings.ts";
 interface UpstreamOptions {
   readonly url: string;
   readonly requestsMax: number;
-  /** Maximum time from the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -24,7 +21,6 @@ const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
 export class Upstream {
-  /** URL without secrets. */
   readonly shown: string;
   readonly #base: URL;
   readonly #target: URL;
@@ -42,7 +38,7 @@ export class Upstream {
     this.#answerMsMax = answerMsMax;
   }
 
-  /** Posts a body. Calls `body` when a slot is free. Rejects if no answer arrives. */
+  /** Calls `body` when a slot is free, and sends it. Rejects if the upstream does not respond. */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
       signal.throwIfAborted();
@@ -71,7 +67,7 @@ export class Upstream {
   }
 }
 
-/** Returns whether the upstream is this host's gateway. An unresolvable name is another host. */
+/** Returns true if the upstream is this host's gateway. An unresolvable name is another host. */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
@@ -100,24 +96,26 @@ interface NamedEvent {
 }
 
 export type UpstreamAnswer =
-  /** All events except `refused` are accepted. */
+  /** The upstream accepted all events except `refused`. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
-  /** The request must be sent again, after `afterMs` if the upstream asks for a pause. */
+  /** The request must be sent again. `afterMs` is the pause that the upstream requests. */
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
-  /** An event is refused, or the request is too large, so the request must be halved. */
+  /** The upstream refused an event, or the request is too large. The request must be halved. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
-  /** No event was accepted, and an operator must intervene. */
+  /** The upstream accepted no event, and an operator must fix the problem. */
   | { readonly kind: "stop"; readonly why: string };
 
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
-/** Statuses with which the upstream refuses events. All other 4xx concern the address or key. */
 const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 
 type Said = Readonly<Record<string, unknown>>;
 
-/** Interprets an answer of PostHog, Penstock or a proxy. Accepts only an explicit success. */
+/**
+ * Interprets a response of PostHog, Penstock or a proxy. The events are only accepted if the
+ * response explicitly reports success.
+ */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,
   events: number,
@@ -139,14 +137,12 @@ function taken(text: string, events: number, why: string): UpstreamAnswer {
     const left = "it is over its quota of events, and has accepted none of them (quota_limited)";
     return { kind: "stop", why: `200: ${left}` };
   }
-  // A Penstock gateway counts dropped events, and names some of them.
   if (typeof dropped !== "number" || dropped === 0) return { kind: "taken", refused: [] };
   const named = namedIn([said["errors"], said["warnings"]], events);
   if (named.length === dropped) return { kind: "taken", refused: named };
   return { kind: "halve", why: `it drops ${dropped} events`, isTooLarge: false };
 }
 
-/** Returns the notes that name an event that is not stored. */
 function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   const [errors, warnings] = lists.map((list) => (Array.isArray(list) ? (list as Said[]) : []));
   const dropping = (warnings ?? []).filter(({ code }) => Object.hasOwn(dropTable, String(code)));
@@ -158,7 +154,6 @@ function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   return [...byIndex.values()].sort((one, other) => one.index - other.index);
 }
 
-/** Returns the detail of a problem, or the text itself. */
 function whyOf(text: string): string {
   const said = objectIn(text);
   const detail = said?.["detail"];

@@ -12,16 +12,13 @@ test.each([
   ["1720267200", "1"],
   ["1720267200.00000000000000000", "1"],
   ["1720267200000.0", '"1234567890123456"'],
-])(
-  "import from Mixpanel reads the time %s in a line that also has the number %s",
-  async (seconds, long) => {
-    const { bodies } = await bodiesOf([
-      `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
-    ]);
-    const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
-    expect(batch[0]!["timestamp"]).toBe(time);
-  },
-);
+])("import from Mixpanel reads the time %s despite the number %s", async (seconds, long) => {
+  const { bodies } = await bodiesOf([
+    `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
+  ]);
+  const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
+  expect(batch[0]!["timestamp"]).toBe(time);
+});
 
 describe("import", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {
@@ -108,7 +105,7 @@ describe("a line that is not an event", () => {
     ["an array", ["[", `${event},`, event, "]"]],
     ["an array after an empty line", ["", "[", `${event},`, event, "]"]],
     ["an array that begins on the line of its first object", [`[${event},`, event, "]"]],
-  ])("is an error for the whole file if the file is %s", (_, lines) => {
+  ])("makes the whole file invalid if the file is %s", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/it is a JSON array/);
   });
 
@@ -121,15 +118,12 @@ describe("a line that is not an event", () => {
   test.each([
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
     ["a response", ["{", '"results": [', `${event},`, event, "]", "}"]],
-  ])(
-    "is an error for the whole file if it is part of %s that is formatted over several lines",
-    (_, lines) => {
-      expect(detectFormat(lines)).toMatch(/not complete JSON objects/);
-    },
-  );
+  ])("makes the whole file invalid if it is part of a formatted %s", (_, lines) => {
+    expect(detectFormat(lines)).toMatch(/not complete JSON objects/);
+  });
 
   test.each([[["42", "null"]], [["event,distinct_id", "7"]]])(
-    "is an error for the whole file if no line is an object: %j",
+    "makes the whole file invalid if no line is an object: %j",
     (lines) => {
       expect(detectFormat(lines)).toMatch(/not JSON objects/);
     },

@@ -170,7 +170,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    of: "a group call of RudderStack that says its type",
+    of: "a group call of RudderStack with its type",
     format: "segment",
     line: {
       ...{ type: "group", messageId: uuid, userId: "u", timestamp: time, groupId: "a" },
@@ -307,7 +307,7 @@ test("import from Amplitude skips and reports a session event", async () => {
   expect(notes).toMatchObject([{ line: 1, code: "session_start", isStored: false }]);
 });
 
-describe("import rejects a file of unknown format, and the error states the fix", () => {
+describe("import rejects a file of unknown format", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
     ['{"results": [', /each line must be an object: convert it with jq/],

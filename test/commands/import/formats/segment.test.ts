@@ -15,7 +15,7 @@ const traits = { plan: "gold" };
 const context = { traits, groupId: "g9" };
 
 test.each(["track", "page", "screen", "identify", "alias"])(
-  "import of a Segment %s call maps its traits and its group",
+  "import of a Segment %s call maps its traits and group",
   async (type) => {
     const line = { type, event: "e", userId: "u", previousId: "p", context, traits: { a: 1 } };
     expect(await converted(line)).toMatchObject([
@@ -24,7 +24,7 @@ test.each(["track", "page", "screen", "identify", "alias"])(
   },
 );
 
-test("import of a Segment group call applies its traits to the group, and the traits of its context to the user", async () => {
+test("import of a Segment group call applies its traits to the group", async () => {
   const line = { type: "group", userId: "u", groupId: "g1", context, traits: { name: "ACME" } };
   const [event, ofUser, ...more] = await converted(line);
   const $groups = { company: "g1" };
@@ -39,7 +39,7 @@ test("import of a Segment group call applies its traits to the group, and the tr
   expect(await converted(line)).toEqual([event, ofUser]);
 });
 
-test("import from Segment prefers the groups in the properties to the group in the context", async () => {
+test("import from Segment prefers groups in properties to groups in context", async () => {
   const properties = { $groups: { company: "own", team: "t" } };
   const line = { type: "track", event: "e", userId: "u", context, properties };
   expect(await converted(line)).toMatchObject([{ properties }]);

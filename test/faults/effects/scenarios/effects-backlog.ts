@@ -18,11 +18,9 @@ const projectId = "backlog";
 const stream = "PENSTOCK_LIVE_0";
 const startMs = Date.UTC(2026, 10, 20, 12);
 const sampleMs = 250;
-/** If no event is applied for this long, the writer counts as stopped. */
 const stillMsMax = 60_000;
 const mebibyte = 1_048_576;
 const kibibyte = 1_024;
-/** The additional memory that the second half may use, because caches fill in the first half. */
 const growthMax = 1.3;
 const growthBytesMin = 96 * mebibyte;
 
@@ -61,9 +59,6 @@ export const effectsBacklog: EffectsScenario = {
   },
 };
 
-/**
- * Of the events, a tenth are of new people, a third set a property, and one in fifty links two ids.
- */
 function eventOf(index: number): TestEvent {
   const uuid = `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;
   const receivedAtMs = startMs + index;

@@ -12,7 +12,6 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 const kills = { short: 3, full: 200 };
 const framesOfKill = 25;
 const batchEvents = 12;
-/** The writer is killed after at most this many lines of output and at most this delay. */
 const linesMax = 18;
 const delayMsMax = 8;
 const shared = { nats: 5, postgres: 7 };
@@ -30,7 +29,6 @@ export const effectsKilled: EffectsScenario = {
     const store = await openedStore(place);
     const whole = await openedStore(await databases.newDatabase());
     try {
-      // The last writer, which is not killed, applies the remaining events.
       const dump = await undisturbedDump(store, { connection }, applyMsMax);
       const expected = await undisturbedDump(whole, { connection }, applyMsMax);
       const { persons, incidents } = await store.reader.totals();

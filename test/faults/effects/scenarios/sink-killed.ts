@@ -17,17 +17,10 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
 const kills = { short: 5, full: 200 };
 const framesOfKill = 25;
-/**
- * Few events per batch, so that there are many batches in which a kill can happen. The last sinks,
- * which are not killed, write larger batches.
- */
+/** Few events per batch, so that there are many batches in which a kill can happen. */
 const batchEvents = 12;
 const twiceMax = batchEvents + 8;
 const lastBatchEvents = 2_000;
-/**
- * The sink is killed after at most this many lines of output and this delay. Files need a longer
- * delay.
- */
 const linesMax = 14;
 const delayMsMax = { commit: 8, files: 250 };
 const shared = { nats: 3, database: 4, frozen: 5 };
@@ -68,8 +61,8 @@ export const sinkKilled: EffectsScenario = {
     const faults = isRight ? [] : [lines];
     if (context.parquet !== undefined)
       return [...faults, ...apartAt(expected, [...new Set(found)]), ...tooOften(frames, found)];
-    // ClickHouse may start an insert of a killed sink late, which repeats its rows. The query above
-    // uses FINAL, which hides repeated rows, so this query counts them.
+    // ClickHouse may start an insert of a killed sink late, which repeats its rows. FINAL hides
+    // repeated rows, so this query counts them.
     if (twice > twiceMax) faults.push(`${twice} rows are there twice`);
     return [...faults, ...apartAt(expected, found)];
   },

@@ -83,9 +83,6 @@ function withBrokenLine(frame: TestFrame): TestFrame {
   return { ...frame, text: [...lines, `broken ${messageId}`, ""].join("\n") };
 }
 
-/**
- * Returns the stream, sequence and line of each rejected line. Throws if a line was rejected twice.
- */
 function asideIn(folder: string): Set<string> {
   const lines = readFileSync(path.join(folder, "aside.ndjson"), "utf8").split("\n").slice(0, -1);
   const places = lines.map((line) => {
@@ -97,10 +94,6 @@ function asideIn(folder: string): Set<string> {
   return single;
 }
 
-/**
- * Waits until the invalid line of each message is rejected. All earlier lines have been sent by
- * then.
- */
 async function untilAside(folder: string, count: number): Promise<void> {
   const deadline = performance.now() + writtenMsMax;
   for (;;) {
@@ -150,9 +143,6 @@ function repeatedIn(upstream: TestUpstream, frames: readonly TestFrame[]): numbe
   return count(takenBy(upstream)) - count(sentBy(frames));
 }
 
-/**
- * Returns the differences in content and order between the sent events and their first arrivals.
- */
 function apartIn(upstream: TestUpstream, frames: readonly TestFrame[]): string[] {
   const taken = takenBy(upstream);
   return [...sentBy(frames)].flatMap(([name, uuids]) => {

@@ -37,7 +37,7 @@ describe("client warnings", () => {
     });
   });
 
-  test("merges repeats from one project, path and client, and keeps the latest detail and time", () => {
+  test("merges repeats from one project, path and client", () => {
     let nowMs = 0;
     const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
     const refused = (origin: ReturnType<typeof from>, detail: string) =>
@@ -57,7 +57,7 @@ describe("client warnings", () => {
     ]);
   });
 
-  test("does not compute the source of a warning when the list is full", () => {
+  test("computes no source for a warning if the list is full", () => {
     const clientWarnings = new ClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
     let asked = 0;
     const origin = {

@@ -1,5 +1,3 @@
-// PROXY protocol version 2: the first header of a connection from a trusted proxy names its client.
-
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
 import {
@@ -126,7 +124,7 @@ describe("a PROXY protocol header", () => {
     expect(await seen(server, wire)).toBe(client);
   });
 
-  test("is ignored on a later request if the proxy sent no header at the start", async () => {
+  test("is ignored on a later request of the connection", async () => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(post("{}"));
@@ -181,7 +179,7 @@ describe("a PROXY protocol header", () => {
     },
   );
 
-  test("has to name a trusted proxy, otherwise X-Forwarded-For is ignored", async () => {
+  test("enables X-Forwarded-For only if it names a trusted proxy", async () => {
     const server = await start();
     for (const [from, address] of [
       ["10.0.0.4", client],
@@ -198,7 +196,7 @@ describe("a PROXY protocol header", () => {
     }
   });
 
-  test("does not confuse connections that reuse an id", async () => {
+  test("is not applied to a connection that reuses an id", async () => {
     const ids = new Set<number>();
     const connectionId = loadConnectionId();
     const noting = (response: object) => {
@@ -224,7 +222,7 @@ describe("a PROXY protocol header", () => {
     expect(ids.size).toBeLessThan(rounds);
   });
 
-  test("results in an empty address and one log message if connections cannot be distinguished", async () => {
+  test("results in an empty address if connections cannot be distinguished", async () => {
     const connectionId = () => 7;
     const server = await startTestServer({
       recordIp: true,
@@ -241,7 +239,7 @@ describe("a PROXY protocol header", () => {
     expect(server.logged.length).toBe(1);
   });
 
-  test("requires the connection addon; without the addon, the gateway does not start", async () => {
+  test("requires the connection addon", async () => {
     const starting = startTestServer({
       recordIp: true,
       trustedProxies: proxy,

@@ -1,5 +1,3 @@
-// Bodies in other formats are converted in a thread, one at a time and in turn by project.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import type { RequestBody } from "../../../../src/gateway/body/request-body.ts";
@@ -84,7 +82,7 @@ test.each([
   },
 );
 
-test("conversion alternates between projects, however many bodies each project sends", async () => {
+test("conversion alternates between projects", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const many = Array.from({ length: 100 }, (_, at) => take(`a${at}`, { apiKey: "phc_a" }));
   const other = take("b", { apiKey: "phc_b" });
@@ -102,7 +100,7 @@ test("a body is not converted if its deadline passes while it waits", async () =
   expect(outcomes.toSorted()).toEqual(["first", "late overloaded"]);
 });
 
-test("a request ends without conversion if its client disconnects while the body waits", async () => {
+test("a request ends without conversion if its client disconnects", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const requests = ["first", "left"].map((text) => take(text));
   requests[1]!.request.isOver = true;
@@ -134,7 +132,7 @@ describe("the conversion thread", () => {
   );
 });
 
-test("the conversion thread starts with the first body, ends when idle, and restarts for the next body", async () => {
+test("the conversion thread starts with the first body and ends when idle", async () => {
   const thread = threadOf(60_000, 50);
   const { outcomes, take } = converterOf(thread);
   expect(thread.isRunning).toBe(false);
@@ -148,7 +146,7 @@ test("the conversion thread starts with the first body, ends when idle, and rest
   expect(outcomes).toEqual(["one", "two"]);
 });
 
-test("the conversion thread ends with the gateway, which rejects all bodies, including the current body", async () => {
+test("the conversion thread ends with the gateway", async () => {
   const { converter, outcomes, take } = converterOf(threadOf());
   const bodies = ["hangs", "waits"].map((text) => take(text));
   await delay(0);

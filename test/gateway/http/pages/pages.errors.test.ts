@@ -4,7 +4,7 @@ import { dropTable, warningTable } from "../../../../src/platform/base/warnings.
 import { connectTo, head, post, startTestServer } from "../../../kit/http-server.ts";
 
 describe("the error page", () => {
-  test("has a section to which the type of a problem links", async () => {
+  test("has a section for the type of each problem", async () => {
     const server = await startTestServer();
     const problem = await connectTo(server);
     problem.write(post("{}").fill("x", 6, 13));
@@ -19,7 +19,7 @@ describe("the error page", () => {
     expect(page.body).toContain('id="not_found"');
   });
 
-  test("has one section for each code, loads no resource and runs no script", async () => {
+  test("has one section for each code", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /docs/errors"));

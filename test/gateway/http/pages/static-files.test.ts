@@ -101,7 +101,7 @@ describe("the SDK's scripts", () => {
     expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
   });
 
-  test("are answered 404 if they are missing, with the command that installs a missing package", async () => {
+  test("are answered 404 with the install command if they are missing", async () => {
     const with_ = await startTestServer({ files });
     const detailOf = async (path: string) => JSON.parse((await get(with_, path)).body).detail;
     const none = "posthog-js 1.2.3, which is served here, has no such script";
@@ -134,7 +134,7 @@ describe("the SDK's scripts", () => {
     }
   });
 
-  test("are sent as gzip with an ETag of their own to clients that accept it", async () => {
+  test("are sent as gzip with a separate ETag", async () => {
     const server = await startTestServer({ files });
     const socketBytes = async (headers: Record<string, string>) => {
       const response = await fetch(`${server.url}/static/recorder.js`, { headers });
@@ -156,7 +156,7 @@ describe("the SDK's scripts", () => {
     expect([...names].sort()).toEqual(["array.js", "recorder.js"]);
   });
 
-  test("are sent completely to a slow client, then the connection is closed", async () => {
+  test("are sent completely to a slow client", async () => {
     const body = Buffer.alloc(8_000_000, scripts["recorder.js"]);
     const server = await startTestServer({ files: filesOf(body) });
     const wire = await connectTo(server);
@@ -180,7 +180,7 @@ describe("the SDK's scripts", () => {
     expect([server.finished, server.aborted]).toEqual([["static 200"], []]);
   });
 
-  test("end with a closed connection, so a pipelined request is not answered", async () => {
+  test("close the connection, so a pipelined request is not answered", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(100_000)) });
     const wire = await connectTo(server);
     const asked = head({}, "GET /static/array.js");
@@ -228,7 +228,7 @@ describe("the SDK's scripts", () => {
     expect([reply.status, reply.body, reply.headers.has("etag")]).toEqual([200, "", true]);
   });
 
-  test("are read from the configured folder, and are not served if the setting is off", async () => {
+  test("are read from the configured folder", async () => {
     expect(posthogJsFolder(folder)).toBe(folder);
     expect(posthogJsFolder("off")).toBe("off");
     expect(readStaticFiles("off")).toBeUndefined();

@@ -55,7 +55,7 @@ const event = fc.record(
 );
 
 describe("a v1 event's fields outside its properties", () => {
-  test("are added to the properties, with the same result as for JavaScript objects", () => {
+  test("are added to the properties as in a JavaScript object", () => {
     fc.assert(
       fc.property(event, fc.constantFrom(0, 1), (sent, indent) => {
         const isOn = (value: unknown) => /^(true|1)$/.test(String(value).trim().toLowerCase());

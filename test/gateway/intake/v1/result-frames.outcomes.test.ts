@@ -8,7 +8,7 @@ import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("the results of a v1 request", () => {
-  test("state the outcome of each event, in whatever order JetStream acknowledges the frames", async () => {
+  test("state the outcome of each event in any order of acknowledgements", async () => {
     const { frames, given, send } = intakeOnFrames();
     const batch = Array.from({ length: 30 }, (_, index) =>
       index % 10 === 3 ? dropped() : event(60_000),
@@ -27,8 +27,6 @@ describe("the results of a v1 request", () => {
       for (const uuid of uuids)
         said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
     }
-    // After a frame is refused, or times out like the eighth frame, the remaining events are not
-    // published and get its outcome.
     const expected = batch.map(({ uuid, event: name }) =>
       name === "" && results?.[uuid]?.result === "drop"
         ? { result: "drop", details: "no_event" }
@@ -86,7 +84,7 @@ describe("the results of a v1 request", () => {
     }
   });
 
-  test("are counted when they are sent, for stored events only", async () => {
+  test("are counted for stored events only", async () => {
     const { frames, counted, send } = intakeOnFrames();
     const timeless = (textBytes: number) => ({ ...event(textBytes), timestamp: undefined });
     const refused = send([timeless(0), dropped()]);
@@ -102,7 +100,7 @@ describe("the results of a v1 request", () => {
     expect(counted).toEqual({ none: stored, missing_timestamp: stored, no_event: 1 });
   });
 
-  test("are replaced by an error if nothing is stored, even if events were dropped", async () => {
+  test("are replaced by an error if nothing is stored", async () => {
     const { frames, send } = intakeOnFrames();
     for (const [outcome, code] of [
       ["refused", "store_full"],
@@ -114,7 +112,7 @@ describe("the results of a v1 request", () => {
     }
   });
 
-  test("count dropped events once, even if other events must be retried", async () => {
+  test("count dropped events once even if other events must be retried", async () => {
     const { frames, given, send } = intakeOnFrames();
     const { answer, work } = send([dropped(), ...Array.from({ length: 10 }, () => event(60_000))]);
     await settleAll(frames, work, (at) => (at === 0 ? "stored" : "refused"));
@@ -122,7 +120,7 @@ describe("the results of a v1 request", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("lead to a charge for stored events and for the bytes of dropped events, and to a refund of the remaining charge", async () => {
+  test("lead to a charge for stored events and dropped bytes only", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });
@@ -136,7 +134,7 @@ describe("the results of a v1 request", () => {
     expect(stored).toBeGreaterThan(0);
     expect(stored).toBeLessThan(20);
     expect(meter.counts).toMatchObject({ accepted: stored, dropped: 20 });
-    // Computes the remaining tokens from the wait of a request of two bursts.
+    // The wait of a request of two bursts shows the remaining tokens.
     const leftOf = (rate: "events" | "bytes", perSecond: number) => {
       const waitMs = waitMsOf(meter, { ...costOf(0, 0), [rate]: 2 * burst[rate] });
       return burst[rate] - (waitMs * perSecond) / 1_000;
@@ -145,7 +143,7 @@ describe("the results of a v1 request", () => {
     expect(leftOf("bytes", 10_000)).toBeCloseTo(burst.bytes - (bodyBytes * (stored + 20)) / 40);
   });
 
-  test("come from frames with ids that derive from the events, so a retry is recognised", async () => {
+  test("come from frames whose ids derive from the events", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 16 }, () => event(60_000));
     const requestId = randomUUID();
@@ -167,7 +165,7 @@ describe("the results of a v1 request", () => {
     expect(new Set(frames.slice(0, before).map(({ messageId }) => messageId)).size).toBe(before);
   });
 
-  test("list all events of a batch longer than the table, including a repeated uuid at its end", async () => {
+  test("list all events of a batch longer than the table", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 40_000 }, () => event());
     const { answer, work } = send(batch);
@@ -184,7 +182,7 @@ describe("the results of a v1 request", () => {
     expect(frames).toHaveLength(before);
   });
 
-  test("request a retry of all events with the nil UUID if one of them is not stored", async () => {
+  test("request a retry of all events with the nil UUID", async () => {
     const nil = "00000000-0000-0000-0000-000000000000";
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 12 }, () => ({ ...event(60_000), uuid: nil }));
@@ -197,7 +195,7 @@ describe("the results of a v1 request", () => {
     });
   });
 
-  test("distinguish uuids that differ in one digit, and return each uuid as it was sent", () => {
+  test("distinguish uuids that differ in one digit", () => {
     const uuids = Array.from({ length: 3_000 }, () => randomUUID() as string);
     const near = Array.from({ length: 36 }, (_, at) => {
       const digits = [..."00000000-0000-0000-0000-000000000000"];

@@ -72,7 +72,7 @@ describe("a partial retry of a v1 request", () => {
     expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(5);
   });
 
-  test("of repeated events without uuids is recognised only if the request has an id", () => {
+  test("of repeated events without uuids needs a request id to be recognised", () => {
     const { frames, send } = intakeOnFrames();
     const nil = { ...event(), uuid: "00000000-0000-0000-0000-000000000000" };
     const requestId = randomUUID();
@@ -88,7 +88,7 @@ describe("a partial retry of a v1 request", () => {
     expect(frames.at(-1)!.messageId).toBe(frames.at(-2)!.messageId);
   });
 
-  test("stores no event twice, whichever frames were unanswered", async () => {
+  test("stores no event twice after unanswered frames", async () => {
     const intake = intakeOnFrames();
     const rounds = 12;
     let attemptsInAll = 0;

@@ -44,7 +44,7 @@ function slowConnection({
 }
 
 describe("the registry bucket on a slow store", () => {
-  test("is read from the start again only after three unanswered requests in a row", async () => {
+  test("is read from the start again after three unanswered requests in a row", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
     const answers: boolean[] = [];

@@ -5,7 +5,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-test("the registry ignores entries that are not projects, and logs no key", async () => {
+test("the registry ignores entries that are not projects", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   await addProject(rig.connection, { ...place, id: "good", key: "phc_good" });

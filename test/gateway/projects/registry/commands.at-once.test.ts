@@ -41,7 +41,7 @@ describe("project commands", () => {
     );
   });
 
-  test("assign a key that many projects claim concurrently to one project, in a new and in an existing bucket", async () => {
+  test("assign a key that many projects claim concurrently to one project", async () => {
     const place = newPlace();
     for (const key of ["phc_first", "phc_second"]) {
       const adding = Array.from({ length: 6 }, (_, index) =>

@@ -35,7 +35,6 @@ const hostile = [
   "x".repeat(65),
 ];
 const token = /^[A-Za-z0-9_-]{1,64}$/;
-/** Texts in which forbidden and allowed characters are equally likely. */
 const text = fc.string({
   unit: fc.oneof(fc.constantFrom(...".*>~ \r\n\t\0$/"), fc.string({ minLength: 1, maxLength: 1 })),
   maxLength: 70,

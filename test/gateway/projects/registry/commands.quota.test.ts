@@ -17,7 +17,7 @@ const soon = { timeout: 30_000, interval: 10 };
 const quota = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2, streamShare: 12.5 };
 
 describe("a project's quota", () => {
-  test("is set, survives other changes, and is removed", async () => {
+  test("survives other changes of the project until it is removed", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
@@ -76,7 +76,7 @@ describe("a project's quota", () => {
     ["a share below 1", { stream_share: 0.5 }],
     ["a share above 100", { stream_share: 101 }],
     ["an infinite number", "1e999"],
-  ])("is reported if it is damaged, and the damaged value is ignored: %s", async (_, damage) => {
+  ])("is reported and ignored if it is damaged: %s", async (_, damage) => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     const text = (id: string, value: unknown) =>
@@ -110,7 +110,6 @@ describe("a project's quota", () => {
     });
     const registry = await registryOn(rig, place);
     const before = registry.byKey("phc_shop")!;
-    // Two bursts: one of tokens, one of debt.
     const { eventsPerSecond = 0 } = quota;
     expect(waitMsOf(before.meter, costOf(eventsPerSecond * 3_600 * 2, 1))).toBe(0);
     await setEnabled(rig.connection, { ...place, id: "shop", enabled: false });

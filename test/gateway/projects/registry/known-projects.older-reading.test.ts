@@ -30,7 +30,7 @@ function knownFrom(lastSequence: number, ...entries: [string, EntryNews][]) {
 const both = [put("a", 1), put("b", 2)];
 
 describe("an older reading of the registry", () => {
-  test("does not restore a deleted project, and leaves the registry uncertain", () => {
+  test("does not restore a deleted project", () => {
     const { known, read, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     read(2, ...both);
@@ -49,7 +49,7 @@ describe("an older reading of the registry", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("does not restore a project whose deletion marker came with the first reading", () => {
+  test("does not restore a project that was deleted before the first read", () => {
     const { known, read, idOf } = knownFrom(3, put("a", 1), marker("b", 3));
     read(2, ...both);
     known.take(...put("c", 3));

@@ -8,7 +8,7 @@ const rig = registryRig();
 const soon = { timeout: 30_000, interval: 20 };
 
 describe("a restart of NATS", () => {
-  test("keeps the known projects, and later changes apply", async () => {
+  test("keeps the known projects and applies later changes", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "stays", key: "phc_stays" });
     await addProject(rig.connection, { ...place, id: "goes", key: "phc_goes" });

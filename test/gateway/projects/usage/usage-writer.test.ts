@@ -26,13 +26,13 @@ async function streamOf({ prefix }: { prefix: string }): Promise<StreamConfig> {
 }
 
 describe("the usage record", () => {
-  test("is empty if it is missing, and reading does not create it", async () => {
+  test("is empty if it is missing", async () => {
     const place = newPlace();
     expect(await readUsage(rig.connection, { ...place, nowMs: Date.now() })).toEqual([]);
     await expect(streamOf(place)).rejects.toThrow("stream not found");
   });
 
-  test("when full, drops the values that have been unchanged for the longest time", async () => {
+  test("drops the values that have changed least recently when full", async () => {
     const place = newPlace();
     await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
       history: 1,
@@ -49,7 +49,7 @@ describe("the usage record", () => {
     expect((await streamOf(place)).max_bytes).toBe(4_096);
   });
 
-  test("stores all other values while one value cannot be written, and stores that value later", async () => {
+  test("stores all other values while one value cannot be written", async () => {
     const place = newPlace();
     const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
     for (const { meter } of known) meter.countStored(5, 0);
@@ -92,7 +92,7 @@ describe("the usage record", () => {
     expect(await written()).toEqual(["b"]);
   });
 
-  test("adds the counts of an evicted meter to the counts of the project's next meter", async () => {
+  test("adds the counts of an evicted meter to the project's next meter", async () => {
     const place = newPlace();
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     meters.of("a").countStored(5, 0);
@@ -113,7 +113,7 @@ describe("the usage record", () => {
     await expect.poll(accepted, soon).toEqual([8]);
   });
 
-  test("has a rate over the whole time since the last successful write", async () => {
+  test("has a rate over the time since the last successful write", async () => {
     const place = newPlace();
     const late = newMeter();
     const known = ["x", "y", "z"].map((projectId) => ({ projectId, meter: newMeter() }));

@@ -33,7 +33,7 @@ function feed(duplicates: Duplicates, sequence: number, lines: readonly Sent[]):
   return said;
 }
 
-test("a repeated uuid counts as a duplicate for at least half an hour and at most an hour", () => {
+test("a repeated uuid counts as a duplicate for at least half an hour", () => {
   const duplicates = memory(1e6);
   expect(feed(duplicates, 1, [{ uuid: 1, ms: startMs }])).toEqual([false]);
   expect(feed(duplicates, 2, [{ uuid: 1, ms: startMs }])).toEqual([true]);
@@ -59,7 +59,7 @@ test("a line from a slow clock does not move the deduplication window back", () 
   expect(duplicates.changes().duplicatesFrom).toEqual([1, 1]);
 });
 
-test("a line from a clock that is at least an hour ahead does not move the deduplication window forward", () => {
+test("a line from a fast clock does not move the deduplication window", () => {
   const duplicates = memory(1e6);
   const frame = storedFrame({ storedAtMs: startMs });
   duplicates.add(storedLine({ frame, receivedAtMs: startMs + 365 * 24 * 60 * minuteMs }));
@@ -69,7 +69,7 @@ test("a line from a clock that is at least an hour ahead does not move the dedup
   expect(duplicates.watermarkMs).toBe(startMs + 59 * minuteMs);
 });
 
-test("the deduplication memory forgets the oldest uuids when it is full, and stays within its budget", () => {
+test("the deduplication memory forgets the oldest uuids when it is full", () => {
   const budget = new DuplicatesBudget({ bytesMax: 64 * 1024 });
   const duplicates = new Duplicates({ budget, lane: "live", position: undefined });
   for (let at = 0; at < 20_000; at++) {
@@ -85,7 +85,7 @@ test("the deduplication memory forgets the oldest uuids when it is full, and sta
   expect(budget.bytes).toBe(0);
 });
 
-test("each stream is deduplicated independently, within one budget for all streams", () => {
+test("each stream is deduplicated independently within one budget", () => {
   const bytesMax = 64 * 1024;
   const streams = [{ lane: "live" }, { lane: "historical" }, { lane: "live" }] as const;
   const uuids = Array.from({ length: 8_000 }, (_, at) => (at * 7) % 2_500);
@@ -103,7 +103,7 @@ test("each stream is deduplicated independently, within one budget for all strea
     expect(budget.bytes).toBeLessThanOrEqual(bytesMax);
   }
   expect(together).toEqual(apart);
-  // The memory was full; otherwise every repeated uuid would be reported.
+  // The memory was full. Otherwise, every repeated uuid would be reported.
   expect(apart.map((said) => said.flat().filter(Boolean).length)).not.toContain(5_500);
 });
 
@@ -144,7 +144,6 @@ describe("deduplication that was stopped, restored or rolled back", () => {
           const at = applied.length;
           applied.push(feed(duplicates, at + 1, frames[at]!));
           const next = nexts[at]!;
-          // If the frame is read again, no later step follows.
           nexts[at] = "nothing";
           if (next === "changes" || next === "commit") {
             if (next === "commit") [sent, inFlight] = [duplicates.changes(), at + 1];

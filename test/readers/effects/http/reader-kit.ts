@@ -29,7 +29,6 @@ export function applied(stream: string, sequence: number): AppliedStream {
   return { stream, lane: "live", partition: 0, epoch: 1, sequence, watermarkMs: 0 };
 }
 
-/** A reader with the given methods. Its other methods find no rows. */
 export function readerOf(answers: Partial<EffectsReader>): EffectsReader {
   const none: Partial<EffectsReader> = {
     applied: async () => [],

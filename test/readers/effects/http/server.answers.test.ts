@@ -97,7 +97,7 @@ describe("the HTTP port of the effects", () => {
     expect(await answerTo(`/projects/shop/${path}`)).toEqual({ status: 200, text });
   });
 
-  test("returns spikes in pages, and no end for an ongoing spike", async () => {
+  test("returns spikes in pages", async () => {
     const path = "/projects/shop/spikes?from=1970-01-02&limit=2&after=1%20me";
     expect(JSON.parse((await answerTo(path)).text)).toMatchObject({
       results: [
@@ -178,7 +178,7 @@ describe("the effects' HTTP port on an error", () => {
     expect(found.detail.startsWith(`${name}: `)).toBe(true);
   });
 
-  test("returns 405 for DELETE, and answers HEAD like GET without a body", async () => {
+  test("returns 405 for DELETE and answers HEAD without a body", async () => {
     const url = `${await effectsHttp(reader)}/projects/shop/persons`;
     const put = await fetch(url, { method: "DELETE" });
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
@@ -188,7 +188,7 @@ describe("the effects' HTTP port on an error", () => {
     expect(await head.text()).toBe("");
   });
 
-  test("serves no data to a request whose Host header names another server", async () => {
+  test("serves no data if the Host header names another server", async () => {
     const url = new URL(await effectsHttp(reader));
     const statusFor = (path: string, host: string): Promise<number | undefined> =>
       new Promise((resolve, reject) =>
@@ -205,7 +205,7 @@ describe("the effects' HTTP port on an error", () => {
     expect(await statusFor("/livez", "attacker.example")).toBe(200);
   });
 
-  test("is alive but not ready, and returns 503 for data, while the database is unavailable", async () => {
+  test("is alive but not ready while the database is unavailable", async () => {
     const away = await effectsHttp(undefined);
     const failing = await effectsHttp(
       readerOf({ applied: async () => Promise.reject(new Error("no")) }),

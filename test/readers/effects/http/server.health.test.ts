@@ -13,7 +13,7 @@ async function connected(base: string): Promise<Socket> {
   return socket;
 }
 
-test("the HTTP port of the effects answers only health requests while all its connections are in use", async () => {
+test("the effects' HTTP port answers health requests at its connection limit", async () => {
   const base = await effectsHttp(readerOf({}));
   const sockets = await Promise.all(Array.from({ length: readers }, () => connected(base)));
   const statuses = async (): Promise<number[]> => {

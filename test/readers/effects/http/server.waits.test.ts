@@ -23,14 +23,13 @@ test("a request with wait_for waits for every stream that it names", async () =>
     return (await response.json()) as { as_of: object };
   });
   liveAt = 5;
-  // The port answers another request during the wait.
   expect((await fetch(`${url}/projects/shop/persons?distinct_id=ada`)).status).toBe(200);
   expect(isAnswered).toBe(false);
   historicalAt = 3;
   expect((await answer).as_of).toEqual({ [live]: 5, [historical]: 3 });
 });
 
-test("a request whose wait takes too long is answered 504", async () => {
+test("a request that waits too long is answered 504", async () => {
   const url = await effectsHttp(readerOf({ applied: async () => [applied(live, 1)] }), {
     waitMsMax: 30,
   });
@@ -39,7 +38,7 @@ test("a request whose wait takes too long is answered 504", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("the number of waiting requests is limited, and a finished request frees its slot", async () => {
+test("the number of waiting requests is limited", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {
@@ -61,7 +60,7 @@ test("the number of waiting requests is limited, and a finished request frees it
   expect(asked).toBeLessThanOrEqual(askedThen + 2);
 });
 
-test("a waiting request reads the database after the writer's commit if the writer runs in this process", async () => {
+test("a waiting request reads the database after a local writer's commit", async () => {
   let asked = 0;
   let at = 1;
   const committed = Promise.withResolvers<void>();
@@ -84,7 +83,7 @@ test("a waiting request reads the database after the writer's commit if the writ
   expect(asked).toBe(3);
 });
 
-test("a waiting request polls the database if the database lags behind its writer, or if the writer has ended", async () => {
+test("a waiting request polls a database that lags or has no writer", async () => {
   const ended = async (): Promise<void> => {
     throw new Error("the writer has ended");
   };
@@ -117,7 +116,7 @@ test("a request that waited for a writer leaves nothing in memory", async () => 
   expect([waits.waiting, reached.waiting]).toEqual([0, 0]);
 });
 
-test("a client that does not read its answer is disconnected, and other large answers wait until then", async () => {
+test("a client that does not read its answer is disconnected", async () => {
   const text = JSON.stringify("x".repeat(30_000_000));
   const reader = readerOf({
     personByDistinctId: async () => ({ ...ada, propertiesJson: `{"text":${text}}` }),
@@ -138,7 +137,7 @@ test("a client that does not read its answer is disconnected, and other large an
 });
 
 test("an answered request leaves nothing in memory", async () => {
-  // A signal that is derived from a signal with the lifetime of the port is never collected.
+  // A signal derived from a signal of the port would never be freed.
   const any = vi.spyOn(AbortSignal, "any");
   onTestFinished(() => any.mockRestore());
   const { url, http } = await openEffectsHttp(readerOf({}));

@@ -47,7 +47,7 @@ describe("a line of a stored frame", () => {
     expect(line).toMatchObject({ receivedAtMs: hourMs, timeMs: hourMs });
   });
 
-  test("keeps its own time of receipt if the clock of the gateway is an hour ahead", () => {
+  test("keeps its own time of receipt despite a fast clock", () => {
     const line = readLine(good, { storedAtMs: receivedAtMs - hourMs });
     expect(line).toMatchObject({ receivedAtMs, timeMs });
   });
@@ -59,9 +59,8 @@ describe("a line of a stored frame", () => {
     expect(readLine(recordOf({ kind: "new" })).usageClass).toBe("identified");
   });
 
-  test("has the same hash for upper and lower case of its uuid, and a different hash for a different event or project", () => {
+  test("has the same hash for upper and lower case of its uuid", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
-    // A different event with the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {
       const other = readLine(good.replace(part, (begin) => `${begin}x`));
       expect([other.uuidHashHigh, other.uuidHashLow]).not.toEqual([uuidHashHigh, uuidHashLow]);
@@ -108,7 +107,7 @@ describe("an unreadable line of a stored frame", () => {
       "invalid_field",
     ],
     ["another project's", recordOf({ project_id: "q" }), "wrong_project"],
-  ])("is reported, and all other lines are read: %s", (_, line, reason) => {
+  ])("is reported while all other lines are read: %s", (_, line, reason) => {
     const { lines, unreadable } = readFrame(frameOf(`${good}\n${line}\n${good}\n`));
     expect([...lines.keys()]).toEqual([0, 2]);
     expect(lines.get(2)).toMatchObject({ ...lines.get(0), effect: expect.anything() as object });
@@ -137,7 +136,7 @@ describe("an unreadable line of a stored frame", () => {
     expect([...unreadable.keys()]).toEqual([1, 2]);
   });
 
-  test("has its own project if the frame is shared and the line states one", () => {
+  test("has its own project if the frame is shared", () => {
     const text = `${recordOf({ uuid: 7, project_id: "q" })}\n7\n${recordOf({ project_id: "r" })}`;
     const { lines, unreadable } = readFrame(frameOf(text, { projectId: undefined }));
     expect(unreadable.get(0)).toMatchObject({ projectId: "q" });
@@ -147,7 +146,7 @@ describe("an unreadable line of a stored frame", () => {
 });
 
 describe("a stored frame", () => {
-  test("may be empty, lack its last line feed, and have blank lines and carriage returns", () => {
+  test("may have blank lines, carriage returns and no last line feed", () => {
     expect(readFrame(frameOf("")).lines.size).toBe(0);
     expect([...readFrame(frameOf(`${good}\n${good}`)).lines.keys()]).toEqual([0, 1]);
     const { lines, unreadable } = readFrame(frameOf(`\n${good}\r\n \r\n ${good} \n\n`));

@@ -34,7 +34,7 @@ test.each(["first", "last"] as const)(
       const set = hashes.filter((each) => ((each >> bit) & 1n) === 1n).length;
       expect(Math.abs(set - count / 2)).toBeLessThan(350);
     }
-    // The collisions of each half are as rare as for random values: less than one is expected.
+    // For random values, less than one collision is expected in each half.
     for (const shift of [0n, 32n])
       expect(new Set(hashes.map((each) => (each >> shift) & 0xffff_ffffn)).size).toBeGreaterThan(
         count - 5,
@@ -42,7 +42,7 @@ test.each(["first", "last"] as const)(
   },
 );
 
-test("event hashes depend on the project, including its upper and lower case, but not on the case of the uuid", () => {
+test("event hashes depend on the project, but not on the uuid's case", () => {
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid.toUpperCase())).toBe(hashOf("p", uuid));
   const projects = ["p", "q", "P", "pp", "", ...Array.from({ length: 5_000 }, (_, n) => `p${n}`)];
@@ -50,11 +50,11 @@ test("event hashes depend on the project, including its upper and lower case, bu
   expect(hashOf("p", uuid)).toBe(hashOf("p", uuid));
 });
 
-test("event hashes have a random key, so that collisions cannot be predicted", () => {
+test("event hashes have a random key", () => {
   const other = new EventHash(randomFillSync(new Uint32Array(2)));
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid, other)).not.toBe(hashOf("p", uuid));
-  // Without a key, the steps of MurmurHash3 map the chosen uuid to the same hash.
+  // Without a key, MurmurHash3 maps the chosen uuid to the same hash.
   const chosen = hashOf("evil", "91486f74-76d9-2136-9c01-c18a98694873");
   expect(chosen).not.toBe(hashOf("acme", "0199c0de-0000-7000-8000-000000000001"));
 });

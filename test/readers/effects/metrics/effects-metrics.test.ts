@@ -4,7 +4,7 @@ import { FencedError } from "../../../../src/readers/effects/store/port.ts";
 import { CommitChain } from "../../../../src/readers/effects/writer/transaction.ts";
 import { commitOf, linkRow, positionRow, project, rejectedRow } from "../store/row-kit.ts";
 
-test("metrics count a commit when it is stored, and do not count a failed commit", async () => {
+test("metrics count a commit only when it is stored", async () => {
   const metrics = new EffectsMetrics();
   const zero = await metrics.text();
   expect(zero).toContain('penstock_effects_rejected_total{reason="too_deep"} 0');
@@ -42,7 +42,7 @@ test("metrics count a commit when it is stored, and do not count a failed commit
   expect(text).not.toContain(project);
 });
 
-test("metrics count a commit in several pieces after its last piece, and do not count a rolled-back commit", async () => {
+test("metrics count a commit in pieces after its last piece", async () => {
   const metrics = new EffectsMetrics();
   let fault: Error | undefined;
   const commit = async (): Promise<void> => {

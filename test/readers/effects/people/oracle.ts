@@ -34,7 +34,7 @@ export interface Shown {
   readonly outcomes: readonly string[];
 }
 
-/** The visible content of rows, in an order that does not depend on their history. */
+/** In an order that does not depend on the history of the rows. */
 export function shownBy(rows: Rows): Shown {
   const roots = [...rows.members.values()].filter(({ person }) => person !== undefined);
   return {
@@ -60,7 +60,9 @@ function shownGroup(row: GroupRow) {
   return { name: `${type}/${key}`, createdAtMs, updatedAtMs, properties, propertyBytes };
 }
 
-/** `linkOrder`: the order in which links were applied. All other effects are ordered by stamps. */
+/**
+ * `linkOrder` is the order in which links were applied. All other effects are ordered by stamps.
+ */
 export function naive(
   effects: readonly EventEffect[],
   options: { linkOrder: readonly EventEffect[]; idsMax: number },
@@ -122,7 +124,6 @@ function linked(links: readonly EventEffect[], idsMax: number) {
   return { sets, outcomes };
 }
 
-/** The ids that an event concerns; the event's own id is first. */
 function idsOf(effect: EventEffect, outcomes: ReadonlyMap<EventEffect, LinkOutcome>): string[] {
   const { distinctId, link } = effect;
   if (distinctId === undefined) return [];

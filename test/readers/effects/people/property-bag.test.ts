@@ -27,7 +27,6 @@ const writes: fc.Arbitrary<PropertyWrites> = fc.record({
   set: fc.array(named, { maxLength: 2 }),
   unset: fc.array(name, { maxLength: 1 }),
 });
-/** Events in the order of their stamps. Each name occurs once among the writes of a kind. */
 const events = fc.array(writes, { maxLength: 12 }).map((some) =>
   some.map((one, n) => ({
     stamp: stampOf(n),
@@ -46,7 +45,7 @@ function said(bag: PropertyBag) {
   return { json, again: new PropertyBag({ json, state }, bag.bytes).size, bytes: bag.bytes };
 }
 
-test("a property name counts with its escaped bytes towards the size limit", () => {
+test("a property name counts towards the size limit with its escaped bytes", () => {
   const names = Array.from({ length: 20 }, (_, n) => "\u0001".repeat(300) + n);
   const set = names.map((each) => [each, "1"] as const);
   const tight = room(20 * (160 + 6 * 300));
@@ -57,7 +56,7 @@ test("a property name counts with its escaped bytes towards the size limit", () 
   expect(new PropertyBag(bag.columns(), bag.bytes).size).toBe(20);
 });
 
-test("a merge rejects the same property names whether or not the persons were read from the store", () => {
+test("a merge rejects the same property names for stored and unstored persons", () => {
   const bags = fc.tuple(events, events, fc.constantFrom(2, 3, 4), fc.constantFrom(340, 520, 1e6));
   fc.assert(
     fc.property(bags, ([some, others, countMax, bytesMax]) => {
@@ -111,7 +110,7 @@ test("properties that were stored and read again accept further writes", () => {
   );
 });
 
-test("the value of a property is the newest $set or else the oldest $set_once, and $unset removes a $set", () => {
+test("a property has its newest $set or else its oldest $set_once", () => {
   const bag = new PropertyBag();
   const write = (n: number, parts: Partial<PropertyWrites>) =>
     bag.write(writesOf(parts), stampOf(n), room());
@@ -123,7 +122,7 @@ test("the value of a property is the newest $set or else the oldest $set_once, a
   expect(bag.columns().json).toBe('{"first":3}');
 });
 
-test("a property beyond the size limit is rejected and reported, and nothing changes", () => {
+test("a property beyond the size limit is rejected", () => {
   const bag = new PropertyBag();
   const bounded = room(400);
   expect(bag.write(writesOf({ set: [["a", "1"]] }), stampOf(1), bounded)).toBe(true);

@@ -16,13 +16,12 @@ function write(cache: RowCache<CachedRow>): string[] {
   }
 }
 
-/** Fills the younger generation with other rows, and evicts the excess. */
 function fill(cache: RowCache<CachedRow>, name: string): void {
   for (const id of [`${name}-1`, `${name}-2`]) cache.put(row(id));
   cache.trim();
 }
 
-test("the row cache evicts only a row that was not used while the younger generation filled", () => {
+test("the row cache evicts only rows that were not used recently", () => {
   const cache = new RowCache<CachedRow>(200);
   const [used, left] = [row("used"), row("left")];
   cache.put(used);
@@ -36,7 +35,7 @@ test("the row cache evicts only a row that was not used while the younger genera
   expect(cache.get(project, "left")).toBeUndefined();
 });
 
-test("the row cache evicts nothing while the younger generation is below half of the limit", () => {
+test("the row cache evicts nothing while the younger generation is small", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one", 99);
   cache.put(one);
@@ -68,7 +67,7 @@ test("the row cache holds a changed row until its commit is stored", () => {
   expect(cache.get(project, "one")).toBeUndefined();
 });
 
-test("the row cache holds a row that changes again during its commit for the next commit", () => {
+test("the row cache holds a row that changes again during its commit", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one");
   cache.put(one);
@@ -81,7 +80,7 @@ test("the row cache holds a row that changes again during its commit for the nex
   expect(write(cache)).toEqual(["one"]);
 });
 
-test("the row cache holds all rows that are not stored, and counts their bytes, after any sequence", () => {
+test("the row cache holds all rows that are not stored", () => {
   const ids = Array.from({ length: 8 }, (_, at) => `id-${at}`);
   const step = fc.record({
     what: fc.constantFrom("use", "use", "change", "change", "trim", "write", "commit"),

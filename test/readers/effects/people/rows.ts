@@ -123,7 +123,6 @@ export class Rows {
   }
 }
 
-/** A plain line, as passed to `People.seen`. */
 export function seenLine(
   project: string,
   distinctId: string,

@@ -48,7 +48,7 @@ test("the counters of frequent ids distinguish ids with equal hashes", () => {
   );
 });
 
-test("the counters overestimate no id, and find every id with more than 1/64 of the events", () => {
+test("the counters find every id with more than 1/64 of the events", () => {
   fc.assert(
     fc.property(ids, (sent) => {
       const hot = new HotIds();
@@ -69,7 +69,7 @@ test("the counters overestimate no id, and find every id with more than 1/64 of 
   );
 });
 
-test("the counters give the same results after they were stored and loaded", () => {
+test("the counters give the same results after they are loaded again", () => {
   fc.assert(
     fc.property(ids, fc.array(fc.nat(2_000)), (sent, stops) => {
       const whole = new HotIds();

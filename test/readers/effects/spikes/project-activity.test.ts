@@ -9,7 +9,6 @@ import { idHashOf } from "../line-kit.ts";
 
 const minuteMs = 60_000;
 const dayMinutes = 24 * 60;
-/** Midnight of a Sunday. */
 const start = Date.UTC(2026, 10, 22) / minuteMs;
 
 /** Feeds a project with minutes of events. Times are minutes since the project's first event. */
@@ -31,7 +30,6 @@ class Project {
     return this.#minute(Object.entries(ids).flatMap(([id, n]) => new Array<string>(n).fill(id)));
   }
 
-  /** Events of an earlier minute arrive late. */
   late(minute: number, count: number): this {
     for (let at = 0; at < count; at++) this.activity.count(start + minute, "late", 7);
     return this;
@@ -62,11 +60,10 @@ class Project {
 }
 
 describe("a project's spike", () => {
-  test("begins after two minutes above the threshold, and ends after five minutes below three quarters of the threshold", () => {
+  test("begins after two minutes above the threshold and ends after five below", () => {
     const project = new Project().for(60, 10).minutes(600, 900, 400, 300, 0, 400, 0, 0, 0, 0, 0);
     const limits = { subject: "project", from: 60, baseline: 18.03, threshold: 500 };
-    // The baseline is the mean of 60 minutes with 10 events and one minute that is limited to 500
-    // events.
+    // The mean of 60 minutes with 10 events and one minute that is limited to 500 events.
     expect(project.spikes()).toEqual([
       { change: "began", ...limits, to: undefined, peak: 900, events: 1_500 },
       { change: "ended", ...limits, to: 66, peak: 900, events: 1_500 + 400 + 300 + 400 },
@@ -87,8 +84,7 @@ describe("a project's spike", () => {
   test("is followed by a pause of ten minutes", () => {
     const project = new Project().for(60, 10).minutes(800, 800).for(5, 0);
     expect(project.spikes()).toHaveLength(2);
-    // A pause of ten minutes above the threshold, and the first of the two minutes that begin a
-    // spike.
+    // The first of the two minutes that begin a spike.
     project.for(10, 9_000).minutes(9_000);
     expect(project.spikes()).toHaveLength(2);
     project.minutes(9_000);
@@ -107,12 +103,12 @@ describe("a project's spike", () => {
   test("has a threshold of up to six times the mean if the minutes vary", () => {
     const unsteady = new Project();
     for (let at = 0; at < 60; at++) unsteady.minutes(at % 4 === 0 ? 800 : 0);
-    // The mean is 200, and the standard deviation is higher than the mean.
+    // The standard deviation is higher than the mean of 200.
     expect(unsteady.minutes(1_190, 1_190).spikes()).toEqual([]);
     expect(unsteady.minutes(3_000, 3_000).spikes()).toHaveLength(1);
   });
 
-  test("is compared with the same hour of earlier days, and with the adjacent hours at half weight", () => {
+  test("is compared with the same hour of earlier days", () => {
     const project = new Project();
     for (let day = 0; day < 3; day++)
       project
@@ -145,7 +141,7 @@ describe("a project's spike", () => {
     expect(baseline).toBeLessThan(1_500);
   });
 
-  test("does not begin because of late events, which count in their own hour", () => {
+  test("does not begin because of late events", () => {
     const project = new Project().for(61, 10).late(58, 9_000).late(59, 9_000).for(8, 10);
     expect(project.spikes()).toEqual([]);
     const { baseline } = project.minutes(9_000, 9_000, 0).spikes()[0] as { baseline: number };
@@ -154,7 +150,7 @@ describe("a project's spike", () => {
 });
 
 describe("a hot id", () => {
-  test("is reported for each minute in which it has over 6,000 events", () => {
+  test("is reported for each minute with over 6,000 of its events", () => {
     const project = new Project().ofIds({ a: 100, hot: 7_000 }).ofIds({ hot: 7_500, b: 20_000 });
     project.ofIds({ hot: 5_000 }).minutes(0);
     expect(project.spikes()).toMatchObject([
@@ -163,12 +159,11 @@ describe("a hot id", () => {
       { change: "ended", subject: "hot", from: 0, to: 2 },
       { change: "ended", subject: "b", from: 1, to: 2 },
     ]);
-    // The first 500 events of a minute are not counted: in the first minute 100 of a and 400 of
-    // hot, in the second 500 of hot.
+    // The first 500 events of a minute are not counted.
     expect(project.spikes()[2]).toMatchObject({ peak: 7_000, events: 6_600 + 7_000 });
   });
 
-  test("is found among many ids, and no other id is reported", () => {
+  test("is found among many ids", () => {
     const ids: Record<string, number> = {};
     for (let at = 0; at < 300; at++) ids[`cold ${at}`] = 30;
     ids["hot"] = 7_000;

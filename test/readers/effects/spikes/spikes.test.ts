@@ -47,17 +47,13 @@ class Kept {
     }
   }
 
-  /**
-   * Excludes the list of projects with current activity if it is empty, because it depends on the
-   * batches.
-   */
+  /** Whether the empty list of projects in motion is stored depends on the batches. */
   dump(): unknown {
     const activity = [...this.activity].filter((row) => row.join(" ") !== "~ []");
     return [[...this.spikes], activity, [...this.outbox]].map((rows) => rows.sort());
   }
 }
 
-/** Feeds lines in order, with the watermark of the partition after each burst. */
 class Feed {
   readonly #bursts: readonly Burst[];
   readonly #watermarks: number[] = [];
@@ -150,7 +146,7 @@ describe("a spike", () => {
   });
 });
 
-test("the spikes of a project with events in two partitions do not depend on batch boundaries", () => {
+test("spikes of a project in two partitions do not depend on batch boundaries", () => {
   const hot = { projectId: "x", distinctId: "hot" };
   const bursts = [
     at(0, { projectId: "z" }),
@@ -201,7 +197,6 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
       isDuplicate: fc.nat(9).map((one) => one === 0),
       // While the number of partitions changes, a project's events are in two partitions.
       isElsewhere: fc.nat(4).map((one) => one === 0),
-      // The position at which the burst is split, in thousandths, and the action at that position.
       cut: fc.nat(1_000),
       next: fc.constantFrom("nothing", "nothing", "commit", "commit", "discard", "restart"),
     }),
@@ -219,7 +214,6 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
           return { one, cut: Math.floor((rest.events * cut) / 1_000), next };
         },
       );
-      // All projects have more than one hour of history.
       for (const [project, projectId] of projects.entries())
         stored.unshift({
           one: burst({ projectId, partition: project % 2 }),
@@ -251,7 +245,6 @@ test("spikes do not depend on batches, failed commits, restarts or the cache", (
         const isWhole = to === here.one.events;
         place = isWhole ? { burst: place.burst + 1, from: 0 } : { burst: place.burst, from: to };
         if (here.next === "commit") {
-          // Missing rows may be read while the previous batch is still being committed.
           kept.load(spikes);
           settle();
           inFlight = { changes: kept.endBatch(spikes), place };

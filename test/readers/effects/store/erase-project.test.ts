@@ -8,7 +8,7 @@ import { describeWriter, type WriterRig } from "../writer/writer-kit.ts";
 function tests(rig: WriterRig): void {
   const { connection, databases } = rig;
 
-  test("removes every row of a project, and none of another project", async () => {
+  test("removes exactly the rows of an erased project", async () => {
     const of = (projectId: string) => [
       frameOf(
         [

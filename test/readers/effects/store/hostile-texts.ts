@@ -1,5 +1,4 @@
-// Strings that could break a store. They contain no NUL, which is removed before a store gets the
-// text.
+// Strings that could break a store. NUL is removed before a store gets the text.
 
 export const hostileTexts: readonly string[] = [
   "'); DROP TABLE members; --",

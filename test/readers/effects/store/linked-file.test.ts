@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../../kit/processes.ts";
 
 const placeOf = (file: string) => storePlace({ effectsUrl: `sqlite:${file}`, dataDir: "." });
 
-test("a database path that is a link is resolved to its target, even if the target does not exist yet", async () => {
+test("a database path that is a link is resolved to its target", async () => {
   const folder = realpathSync(temporaryFolder());
   mkdirSync(path.join(folder, "volume"));
   const file = path.join(folder, "volume", "effects.sqlite");

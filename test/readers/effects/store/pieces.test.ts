@@ -14,7 +14,7 @@ function ids(count: number): string[] {
   return Array.from({ length: count }, (_, at) => `id-${at}`);
 }
 
-test("the pieces of a commit contain each row once, and the last piece contains the positions", () => {
+test("the pieces of a commit contain each row once", () => {
   const commit = commitOf(4, {
     members: ids(25).map((id) => personRow(id)),
     groups: ids(11).map((id) => groupRow(id)),

@@ -19,7 +19,7 @@ async function query(text: string): Promise<unknown[]> {
   }
 }
 
-test("the test server of PostgreSQL keeps its commits after kill -9 and a restart on the same port", async () => {
+test("PostgreSQL's test server keeps its commits after kill -9", async () => {
   await query("CREATE TABLE kept (n int)");
   await query("INSERT INTO kept VALUES (1)");
   const before = server.pid;
@@ -30,7 +30,7 @@ test("the test server of PostgreSQL keeps its commits after kill -9 and a restar
   expect(await query("SELECT n FROM kept")).toEqual([{ n: 1 }]);
 });
 
-test("the test server of PostgreSQL restores an older copy of its data", async () => {
+test("PostgreSQL's test server restores an older copy of its data", async () => {
   await query("CREATE TABLE times (n int)");
   const copy = await server.copyData();
   await query("INSERT INTO times VALUES (2)");
@@ -39,7 +39,7 @@ test("the test server of PostgreSQL restores an older copy of its data", async (
   expect(await query("SELECT n FROM times")).toEqual([]);
 });
 
-test("the test server of PostgreSQL answers no client while frozen, and continues afterwards", async () => {
+test("PostgreSQL's test server answers no client while frozen", async () => {
   const client = new Client({ connectionString: server.url });
   await client.connect();
   server.freeze();
@@ -55,7 +55,7 @@ test("the test server of PostgreSQL answers no client while frozen, and continue
   await client.end();
 });
 
-test("the test server of PostgreSQL and its folder are removed when the test process is killed", async () => {
+test("PostgreSQL's test server is removed if the test process is killed", async () => {
   const kit = path.resolve(import.meta.dirname, "../../../kit/postgres.ts");
   const program = `
     const { startPostgres } = await import(${JSON.stringify(kit)});

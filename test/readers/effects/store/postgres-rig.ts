@@ -1,11 +1,8 @@
-// New databases on a test's PostgreSQL.
-
 import type { TestPostgres } from "../../../kit/postgres.ts";
 import { asked } from "../../../kit/postgres-rows.ts";
 
 let databases = 0;
 
-/** Returns the URL of a new, empty database. */
 export async function newDatabase(server: TestPostgres): Promise<string> {
   const name = `test_${++databases}`;
   await asked(server.url, `CREATE DATABASE ${name}`);

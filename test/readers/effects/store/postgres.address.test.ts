@@ -12,7 +12,6 @@ const authority = await createAuthority();
 const stranger = await createAuthority("another authority");
 const server = await postgresForFile({ tls: await authority.server() });
 
-/** Returns the error of opening a store; undefined if it opens. */
 async function faultOf(url: string): Promise<string | undefined> {
   let store: PostgresStore | undefined;
   try {
@@ -29,7 +28,7 @@ async function faultOf(url: string): Promise<string | undefined> {
   }
 }
 
-test("the PostgreSQL store reports why it cannot open, with the address and the fix", async () => {
+test("the PostgreSQL store reports why it cannot open", async () => {
   const { url, port, user } = server;
   const wrong = `postgres://${user}:wrong@127.0.0.1:${port}/postgres`;
   expect(await faultOf(wrong)).toContain("wrong user or password");
@@ -62,7 +61,7 @@ test.each([
   ["verify-full", "authority", undefined],
   ["verify-full", "stranger", "certificate"],
 ])(
-  "with sslmode=%s and the root certificate '%s', the PostgreSQL store connects or fails as expected",
+  "the PostgreSQL store handles sslmode=%s with the root certificate '%s'",
   async (mode, root, fault) => {
     const ca = { "": undefined, authority, stranger }[root]?.caFile;
     const url = `${await newDatabase(server)}?sslmode=${mode}`;
@@ -91,7 +90,7 @@ test("the PostgreSQL store uses TLS if the server supports it", async () => {
   await server.restart();
 });
 
-test("the PostgreSQL tables have columns of time and JSON, and stable ids, for queries", async () => {
+test("the PostgreSQL tables have columns of time and JSON for queries", async () => {
   const url = await newDatabase(server);
   const store = new PostgresStore({ url });
   await store.open();
@@ -117,7 +116,7 @@ test("the PostgreSQL tables have columns of time and JSON, and stable ids, for q
   expect(odd).toEqual([]);
 });
 
-test("the PostgreSQL store counts the large properties in a database of an older release", async () => {
+test("the PostgreSQL store counts large properties of an older release's database", async () => {
   const url = await newDatabase(server);
   const before = new PostgresStore({ url });
   await before.open();

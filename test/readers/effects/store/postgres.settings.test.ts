@@ -51,7 +51,7 @@ test("the PostgreSQL store does not depend on settings of the database", async (
   expect(await linesOf(store.reader)).toEqual(await linesOf(plain.reader));
 });
 
-test("the PostgreSQL store rejects a database that is not in UTF-8 before it creates anything", async () => {
+test("the PostgreSQL store rejects a database that is not in UTF-8", async () => {
   await asked(
     server.url,
     "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",

@@ -53,14 +53,12 @@ async function newStore(): Promise<{ url: string; store: PostgresStore; other: P
 const annCommit = commitOf(0, { members: [personRow("ann")], positions: [positionRow(1)] });
 const bobCommit = commitOf(1, { members: [personRow("bob")], positions: [positionRow(2)] });
 
-/** Waits until a writer's connection waits for this event. */
 async function untilWaiting(url: string, event: string): Promise<void> {
   const sql = `SELECT count(*)::int AS waiting FROM pg_stat_activity
     WHERE application_name LIKE 'penstock effects %' AND '${event}' IN (wait_event_type, wait_event)`;
   await expect.poll(async () => (await asked(url, sql))[0]).toEqual({ waiting: 1 });
 }
 
-/** Begins the commit, which then waits for a lock within its transaction. */
 async function halfWay(
   url: string,
   store: PostgresStore,
@@ -78,7 +76,7 @@ async function halfWay(
 }
 
 // This test must be the first, because it copies all databases, and each test leaves a database.
-test("the PostgreSQL store reports the older last commit after a restore from an older copy", async () => {
+test("the PostgreSQL store reports the older commit after a restore", async () => {
   const { store } = await newStore();
   await store.commit(annCommit);
   const copy = await server.copyData();
@@ -95,7 +93,7 @@ test("the PostgreSQL store reports the older last commit after a restore from an
 });
 
 test.each(["stop", "kill"] as const)(
-  "the PostgreSQL store fails the commit after a %s of the server, but not the next commit",
+  "the PostgreSQL store fails only the commit during a %s of the server",
   async (how) => {
     const { url, store } = await newStore();
     await store.commit(annCommit);
@@ -112,7 +110,7 @@ test.each(["stop", "kill"] as const)(
   },
 );
 
-test("the PostgreSQL store finds a commit whose acknowledgement was lost when the server was killed", async () => {
+test("the PostgreSQL store finds a commit whose acknowledgement was lost", async () => {
   const { url, store } = await newStore();
   await store.commit(annCommit);
   // A later commit waits for a missing standby after it is completely written.
@@ -132,7 +130,7 @@ test("the PostgreSQL store finds a commit whose acknowledgement was lost when th
   expect((await store.reader.totals()).persons).toBe(2);
 });
 
-test("a writer cannot commit after it lost its connection and another writer took the lock", async () => {
+test("a writer cannot commit after another writer took its lock", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   const opened = other.open();
@@ -150,7 +148,7 @@ test("a writer cannot commit after it lost its connection and another writer too
   expect(await store.members(project, ["bob", "eve"])).toEqual([personRow("eve")]);
 });
 
-test("the earlier connection of a writer, which the server still holds, cannot commit", async () => {
+test("the earlier connection of a writer cannot commit", async () => {
   const direct = await newDatabase(server);
   const relay = await startRelay(server.port);
   const store = new PostgresStore({ url: direct.replace(`:${server.port}/`, `:${relay.port}/`) });
@@ -169,7 +167,7 @@ test("the earlier connection of a writer, which the server still holds, cannot c
   expect(await store.members(project, ["bob"])).toEqual([personRow("bob")]);
 });
 
-test("the PostgreSQL store closes and releases its lock even if the server does not respond", async () => {
+test("the PostgreSQL store closes even if the server does not respond", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   await store.reader.totals();
@@ -198,7 +196,6 @@ test("a lost connection fails only the read that used it", async () => {
   expect(await store.reader.applied()).toMatchObject([{ sequence: 1 }]);
 });
 
-/** A network that can drop the client's end of a connection without the server noticing. */
 async function startRelay(target: number): Promise<{ port: number; cut(): void }> {
   const clients = new Set<Socket>();
   const relay = createServer((client) => {
@@ -219,7 +216,7 @@ async function startRelay(target: number): Promise<{ port: number; cut(): void }
   };
 }
 
-test("the PostgreSQL store looks up rows by index, however many rows a project has", async () => {
+test("the PostgreSQL store looks up rows by index", async () => {
   const { url, store } = await newStore();
   await asked(
     url,
@@ -230,7 +227,6 @@ test("the PostgreSQL store looks up rows by index, however many rows a project h
   expect(await store.members(project, ids)).toEqual([]);
   const members = ids.map((id) => mergedRow(id, "ann"));
   await store.commit(commitOf(0, { members: [personRow("ann"), ...members] }));
-  // A session reports its counts at its end.
   await store.close();
   const sql = `SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) AS rows
     FROM pg_stat_user_tables WHERE relname = 'members'`;
@@ -238,7 +234,7 @@ test("the PostgreSQL store looks up rows by index, however many rows a project h
   expect(Number(counted?.["rows"])).toBeLessThan(5_000);
 });
 
-test("the PostgreSQL store reads only the persons that fit into a page, and the pages list all persons", async () => {
+test("the PostgreSQL store reads only the persons that fit into a page", async () => {
   const { url, store } = await newStore();
   const members = Array.from({ length: 1_000 }, (_, index) => personRow(`id-${index}`));
   await store.commit(commitOf(0, { members }));

@@ -1,5 +1,3 @@
-// Random histories as commits that a writer could make, for comparing stores.
-
 import fc from "fast-check";
 import type { Commit, MemberRow, PersonState } from "../../../../src/readers/effects/types.ts";
 import { hostileTexts } from "./hostile-texts.ts";

@@ -1,4 +1,4 @@
-// Replaces a database, and is killed (SIGKILL) before the nth call that changes files: `node
+// Replaces a database, and is killed before the nth call that changes files: `node
 // replace-killed-child.ts <nth> <file> <newFile>`.
 
 import fs from "node:fs";

@@ -51,12 +51,10 @@ export function placeOf(sequence: number, line = 0): LinePlace {
   return { lane: "live", partition: 0, epoch: 1, sequence, line };
 }
 
-/** The stamp of the first line of frame n, at n milliseconds after noon. */
 export function stampOf(n: number): Stamp {
   return { timeMs: noon + n, rank: rankOf(placeOf(n)) };
 }
 
-/** Properties written by `$set` at stamp 1: names and JSON texts. */
 export function propertiesOf(values: Readonly<Record<string, string>>): PropertyColumns {
   return toColumns(
     new Map(
@@ -78,7 +76,6 @@ interface PersonOptions extends Partial<PersonState> {
   readonly n?: number;
 }
 
-/** A person, by default with one id. */
 export function personRow(distinctId: string, options: PersonOptions = {}): MemberRow {
   const { projectId = project, n = 1, ...rest } = options;
   const uuid = personUuid(projectId, distinctId);

@@ -1,5 +1,3 @@
-// The stored schema is an interface that people query.
-
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -88,7 +86,7 @@ test("a new and an upgraded PostgreSQL database have the recorded schema", async
   expect(await postgresSchema(url)).toBe(recorded("schema.postgres.txt"));
 });
 
-test("a column that is added to the tables does not change the existing upgrades", async () => {
+test("an added column does not change the existing upgrades", async () => {
   const tables = "../../../../src/readers/effects/store/rows/tables.ts";
   vi.doMock(tables, async (original) => {
     const all = Object.entries(await original<Record<string, unknown>>());

@@ -63,8 +63,8 @@ async function writeTooMuch(): Promise<void> {
 }
 
 /**
- * Ids have a random order in the index. So a statement with a few ids changes more pages than its
- * undo data in memory can hold.
+ * Ids have a random order in the index, so a statement changes more pages than its undo data in
+ * memory can hold.
  */
 async function writeMany(): Promise<void> {
   const store = new SqliteStore({ file });

@@ -43,7 +43,6 @@ function inProcess(role: string, file: string): unknown[] {
     .map((line) => JSON.parse(line) as unknown);
 }
 
-/** Makes all folders that SQLite would use for temporary files read-only, except this folder. */
 function inOneFolder(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   // Subfolders must stay readable: this project may be there.
@@ -55,7 +54,7 @@ function inOneFolder(folder: string, command: readonly string[]): string[] {
   return [...unshare, "sh", "-c", script, "sh", folder, ...command];
 }
 
-test("another process can read the SQLite database while the writer runs and afterwards", async () => {
+test("another process can read the SQLite database while the writer runs", async () => {
   const file = newFile();
   const store = await newStore(file);
   const ann = personRow("ann", { properties: propertiesOf({ plan: '"pro"' }) });
@@ -78,7 +77,7 @@ test("another process cannot write the SQLite database alongside the writer", as
   expect(inProcess("open", file)).toEqual(["opened"]);
 });
 
-test("a removed lock file blocks no process, and its writer detects that the lock is lost", async () => {
+test("a writer detects that its lock file was removed", async () => {
   const file = newFile();
   const store = await newStore(file);
   expect(await store.holdsLock()).toBe(true);
@@ -88,7 +87,7 @@ test("a removed lock file blocks no process, and its writer detects that the loc
   expect(await store.holdsLock()).toBe(false);
 });
 
-test("after a kill -9, every SQLite commit is complete and the lock is free", async () => {
+test("every SQLite commit is complete after a kill -9", async () => {
   const file = newFile();
   const writer = spawn(process.execPath, [child, "writeForEver", file], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -108,7 +107,7 @@ test("after a kill -9, every SQLite commit is complete and the lock is free", as
   expect((await store.reader.totals()).persons).toBe(2 * commits);
 });
 
-test("a SQLite commit that does not fit on the disk leaves nothing, and the next commit works", () => {
+test("a SQLite commit that does not fit on the disk leaves nothing", () => {
   const file = newFile();
   const command = `ulimit -f 2048; exec "$0" "$@"`;
   const args = ["-c", command, process.execPath, child, "writeTooMuch", file];
@@ -119,7 +118,7 @@ test("a SQLite commit that does not fit on the disk leaves nothing, and the next
   expect(JSON.parse(totals ?? "")).toMatchObject({ persons: 1 });
 });
 
-test("a large SQLite database is written even if only its own folder is writable", () => {
+test("a large SQLite database is written if only its folder is writable", () => {
   const file = newFile();
   const command = inOneFolder(path.dirname(file), [process.execPath, child, "writeMany", file]);
   const { TMPDIR: _, SQLITE_TMPDIR: __, ...env } = process.env;
@@ -127,7 +126,7 @@ test("a large SQLite database is written even if only its own folder is writable
   expect(JSON.parse(printed)).toMatchObject({ persons: 20_200 });
 });
 
-test("a SQLite database whose writer thread has ended can be opened again with its lock", async () => {
+test("a SQLite database can be opened again after its writer thread ended", async () => {
   const threads: Worker[] = [];
   const note = (thread: Worker) => void threads.push(thread);
   process.on("worker", note);
@@ -146,7 +145,7 @@ test("a SQLite database whose writer thread has ended can be opened again with i
   expect(inProcess("open", file)[0]).toContain("another `penstock effects` writes to it");
 });
 
-test("the SQLite files are accessible only to their owner, unless the mode is changed later", async () => {
+test("the SQLite files are accessible only to their owner", async () => {
   const file = newFile();
   const store = await newStore(file);
   await store.commit(commitOf(0, {}));
@@ -162,7 +161,7 @@ test("the SQLite files are accessible only to their owner, unless the mode is ch
   expect(modes(names)).toEqual(new Set([0o640]));
 });
 
-test("the error of reading a missing SQLite database names the command that creates it", async () => {
+test("reading a missing SQLite database names the command that creates it", async () => {
   const reader = new SqliteReader({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => reader.close());
   await expect(reader.totals()).rejects.toThrow(
@@ -170,7 +169,7 @@ test("the error of reading a missing SQLite database names the command that crea
   );
 });
 
-test("the error of opening a SQLite database names a missing folder or a file that is not a database", async () => {
+test("opening a SQLite database reports a missing folder or an invalid file", async () => {
   const missing = new SqliteStore({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => missing.close());
   await expect(missing.open()).rejects.toThrow(
@@ -198,7 +197,7 @@ test("reading a damaged SQLite database reports the damage", async () => {
   await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy");
 });
 
-test("the large properties of a SQLite database of an older release are counted", async () => {
+test("large properties in a SQLite database of an older release are counted", async () => {
   const file = newFile();
   const store = await newStore(file);
   const large = (id: string, propertyBytes: number) => {
@@ -231,7 +230,7 @@ test("a SQLite database of a newer release is rejected", async () => {
   await expect(store.reader.totals()).rejects.toThrow("use a newer release");
 });
 
-test("the SQLite views show the person of an id and a uuid, and times as text", async () => {
+test("the SQLite views show the person of an id and a uuid", async () => {
   const file = newFile();
   const store = await newStore(file);
   const anon = personUuid(project, "anon");

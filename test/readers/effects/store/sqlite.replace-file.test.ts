@@ -58,7 +58,7 @@ async function numberOf(file: string): Promise<number> {
   return number;
 }
 
-/** Like numberOf, but faster, because it starts no threads of a store. */
+/** Faster than numberOf, because it starts no threads of a store. */
 function numberIn(file: string): unknown {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
@@ -69,7 +69,7 @@ function numberIn(file: string): unknown {
   }
 }
 
-test("replacing a database retains the old database and earlier retained databases under other names", async () => {
+test("replacing a database retains the old database under another name", async () => {
   const { file, rebuilt, kept } = newNames();
   await make(kept, 1);
   await make(file, 2);
@@ -89,7 +89,7 @@ test("replacing a database removes a temporary file that a killed process left",
   expect([await numberOf(file), await numberOf(kept)]).toEqual([3, 2]);
 });
 
-test("a replacement that is killed at any point leaves one complete database, and can be repeated", async () => {
+test("a replacement that is killed leaves one complete database", async () => {
   const { file, rebuilt, kept } = newNames();
   const before = { file: `${file}.template`, rebuilt: `${rebuilt}.template` };
   await make(before.file, 2);
@@ -131,7 +131,7 @@ test("a database on a file system without hard links is not replaced", async () 
 });
 
 const isRoot = process.getuid?.() === 0;
-test("a replacement gets the owner and mode of the old database, even if another user creates the replacement", async () => {
+test("a replacement gets the owner and mode of the old database", async () => {
   const { file, rebuilt } = newNames();
   await make(file, 2);
   if (isRoot) chownSync(file, 65_534, 65_534);
@@ -147,7 +147,7 @@ test("a replacement gets the owner and mode of the old database, even if another
   expect([uid, gid]).toEqual(owner);
 });
 
-test("the file of the writer's lock must not be a symbolic or hard link", async () => {
+test("the writer's lock file must not be a symbolic or hard link", async () => {
   const { file } = newNames();
   await make(file, 2);
   const other = path.join(path.dirname(file), "foreign");

@@ -1,5 +1,3 @@
-// The store on SQLite, and its specific parts: the file, the lock, and readers in other processes.
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

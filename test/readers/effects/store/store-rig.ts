@@ -2,9 +2,7 @@ import type { EffectsStore } from "../../../../src/readers/effects/store/port.ts
 
 export interface StoreRig {
   readonly store: EffectsStore;
-  /** Another writer of the same database, which is not opened. The rig closes it. */
   another(): EffectsStore;
-  /** Changes that an operator may make by hand. */
   deleteAll(table: string): Promise<void>;
   end(): Promise<void>;
 }

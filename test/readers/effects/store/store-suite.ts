@@ -1,6 +1,3 @@
-// The suite that every store runs. Written rows are read back completely or not at all, and
-// identically from each store.
-
 import { afterEach, beforeEach, describe } from "vitest";
 import type { StoreRig } from "./store-rig.ts";
 import { countTests, progressTests } from "./suite-counts.ts";

@@ -18,7 +18,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function countTests(now: { readonly rig: StoreRig }): void {
-  test("belongs to one installation, according to its own record or else to its streams", async () => {
+  test("belongs to one installation", async () => {
     const { store } = now.rig;
     const { reader } = store;
     await store.commit(commitOf(0, { positions: [positionRow(1)] }));
@@ -172,7 +172,6 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     const trails: Position["trail"][] = [
       trail,
       [...trail.slice(1), entry(9, "m-9")],
-      // The stream has lost its newest messages and reused their sequences.
       [trail[1]!, entry(8, "new-8")],
       [],
     ];
@@ -184,12 +183,17 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
       expect(await now.rig.store.reader.positions()).toEqual([other, position]);
     }
     const { stream, lane, partition, epoch, sequence, watermarkMs } = other;
-    expect((await now.rig.store.reader.applied())[0]).toEqual(
-      { stream, lane, partition, epoch, sequence, watermarkMs }, //
-    );
+    expect((await now.rig.store.reader.applied())[0]).toEqual({
+      stream,
+      lane,
+      partition,
+      epoch,
+      sequence,
+      watermarkMs,
+    });
   });
 
-  test("retains the newest rejections of each project, and counts all rejections", async () => {
+  test("retains the newest rejections of each project", async () => {
     const rows = (from: number, count: number): RejectedRow[] =>
       Array.from({ length: count }, (_, n) => rejectedRow(from + n));
     const { store } = now.rig;
@@ -211,7 +215,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     ]);
   });
 
-  test("stores new rejections after some rejections were deleted by hand, and continues the count", async () => {
+  test("stores new rejections after some were deleted by hand", async () => {
     const rows = (from: number, count: number): RejectedRow[] =>
       Array.from({ length: count }, (_, n) => rejectedRow(from + n));
     const { store } = now.rig;

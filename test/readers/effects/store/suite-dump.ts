@@ -18,7 +18,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function dumpTests(now: { readonly rig: StoreRig }): void {
-  test("dumps rows sorted by bytes, however commits were split", async () => {
+  test("dumps rows sorted by bytes", async () => {
     const survivor = personRow("bob", {
       firstId: "Zoe",
       firstUuid: personUuid(project, "Zoe"),

@@ -47,11 +47,11 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     expect(kept).toEqual([{ projectId: "proj_b", type: "team" }]);
   });
 
-  test("stores the earliest time at which a member of a group was seen", async () => {
+  test("stores the earliest time of each group member", async () => {
     const member = { projectId: project, type: "company", key: "acme", distinctId: "ann" };
     for (const [after, time] of [noon, noon + 5, noon - 5].entries())
       await now.rig.store.commit(
-        commitOf(after, { groupMembers: [{ ...member, firstSeenAtMs: time }] }), //
+        commitOf(after, { groupMembers: [{ ...member, firstSeenAtMs: time }] }),
       );
     const lines = await all(now.rig.store.reader.dump());
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ first_seen_at_ms: noon - 5 }]);
@@ -82,7 +82,7 @@ export function pagingTests(now: { readonly rig: StoreRig }): void {
     }
   });
 
-  test("ends a page before its properties are too large, but after at least one result", async () => {
+  test("ends a page before its properties are too large", async () => {
     const properties = propertiesOf({ text: JSON.stringify("x".repeat(1_000)) });
     const keys = ["a", "b", "c"];
     await now.rig.store.commit(

@@ -54,7 +54,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.totals()).persons).toBe(2);
   });
 
-  test("returns each row on the path from an id to its person once", async () => {
+  test("returns the rows between an id and its person once", async () => {
     const rows = [
       personRow("root", { idsTotal: 4 }),
       mergedRow("middle", "root"),
@@ -155,7 +155,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await store.reader.personByDistinctId(project, "ann")).toBeDefined();
   });
 
-  test("lists the links of all ids of a person once each, oldest first", async () => {
+  test("lists the links of a person once each, oldest first", async () => {
     const links = [
       linkRow(1, "anon", "ann"),
       linkRow(2, "ann", "old", { kind: "alias", outcome: "already_one" }),
@@ -168,7 +168,6 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       mergedRow("old", "anon"),
       personRow("bob"),
     ];
-    // A repetition of a link with the same outcome adds nothing.
     const again = [linkRow(5, "anon", "ann"), linkRow(6, "anon", "ann", { kind: "alias" })];
     links.push(again[1]!);
     await now.rig.store.commit(commitOf(0, { members, links: [...links].reverse() }));

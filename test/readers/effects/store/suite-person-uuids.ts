@@ -29,7 +29,7 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     expect((await store.reader.personUuids([])).answer).toEqual([]);
   });
 
-  test("reports damage instead of an unknown person if a row points to a missing row", async () => {
+  test("reports damage instead of an unknown person if a row is missing", async () => {
     const { store } = now.rig;
     const members = [personRow("root"), mergedRow("leaf", "root")];
     await store.commit(commitOf(0, { members }));
@@ -38,7 +38,7 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     await expect(store.reader.personUuids(ids)).rejects.toThrow("damaged");
   });
 
-  test("returns positions with their message ids, with the same version until the next commit", async () => {
+  test("returns positions with their message ids", async () => {
     const { store } = now.rig;
     const past = "PENSTOCK_HISTORICAL_0";
     const positions = [

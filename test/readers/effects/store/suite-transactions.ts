@@ -24,7 +24,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.lastCommit()).toBe(2);
   });
 
-  test("rejects a commit if another writer committed before it, and writes nothing", async () => {
+  test("rejects a commit if another writer committed before it", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
     const late = now.rig.store.commit(commitOf(0, { members: [personRow("bob")] }));
     await expect(late).rejects.toBeInstanceOf(FencedError);
@@ -46,17 +46,15 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await store.positions()).toEqual([positionRow(1)]);
   });
 
-  test("returns rows as they are after the commit if they are requested while a commit in parts ends", async () => {
+  test("returns committed rows while a commit in parts ends", async () => {
     const { store } = now.rig;
     const [early, late] = [personRow("early"), personRow("late")];
     const names = { projectId: project, type: "company", key: "acme" };
-    // The store has created its threads and connections now.
     expect(await store.members(project, ["early"])).toEqual([]);
     await store.positions();
     const part = { number: 1, isPart: true, groups: [groupRow("acme")], members: [early] };
     await store.commit(commitOf(0, part));
     const more = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
-    // The first piece has a row that points to a row of a later piece.
     const members = [mergedRow("early", "late"), late, ...more];
     const groupTypes = [{ projectId: project, type: "company" }];
     const committed = store.commit(commitOf(0, { number: 1, members, groupTypes }));
@@ -71,7 +69,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(found[2].map(({ type }) => type)).toEqual(["company"]);
   });
 
-  test("accepts a commit only after the commit that it names as its predecessor", async () => {
+  test("accepts a commit only after the predecessor that it names", async () => {
     await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
     expect(await now.rig.store.lastCommit()).toBe(2 ** 47);
     const counted = now.rig.store.commit(commitOf(1, { members: [personRow("bob")] }));
@@ -104,7 +102,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await other.hasWriter()).toBe(true);
   });
 
-  test("stores nothing of a commit that fails in the middle, and then stores the next commit", async () => {
+  test("stores nothing of a commit that fails in the middle", async () => {
     const usage = {
       projectId: project,
       day: "2026-11-22",
@@ -130,7 +128,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
   });
 
-  test("shows the parts of an incomplete commit to the writer, but not to readers", async () => {
+  test("shows the parts of an incomplete commit only to the writer", async () => {
     const { store } = now.rig;
     await store.commit(commitOf(0, { members: [personRow("ann")] }));
     const groupTypes = [{ projectId: project, type: "company" }];
@@ -143,7 +141,6 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     const { type, key } = groupRow("acme");
     expect(await store.groups([{ projectId: project, type, key }])).toEqual([groupRow("acme")]);
     expect(await store.groupTypes([project])).toEqual(groupTypes);
-    // Publications during the transaction are recorded in the same transaction.
     await store.published(["m"]);
     expect(await store.outbox(10, 0)).toEqual([]);
     expect(await store.reader.personByDistinctId(project, "bob")).toBeUndefined();
@@ -177,7 +174,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await reopened.members(project, ["eve"])).toEqual([]);
   });
 
-  test("looks up rows at one point in time while a commit is pending", async () => {
+  test("looks up rows at one point in time during a commit", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("id-0")] }));
     for (let n = 1; n <= 20; n++) {
       const members = [

@@ -15,7 +15,7 @@ const trail: fc.Arbitrary<TrailEntry[]> = fc
   .map((some) => some.sort((one, other) => one.sequence - other.sequence))
   .map((some) => some.map(({ sequence, copy }) => entry(sequence, `${copy}-${sequence}`)));
 
-test("the stored changes of a list of message ids turn the earlier list into the later one", () => {
+test("the stored changes of message ids turn the earlier list into the later", () => {
   fc.assert(
     fc.property(trail, trail, (before, after) => {
       const { removed, added } = trailChanges(before, after);
@@ -28,7 +28,7 @@ test("the stored changes of a list of message ids turn the earlier list into the
   );
 });
 
-test("the stored changes of a list of message ids are only its differences", () => {
+test("the stored changes of message ids are only the differences", () => {
   const before = [1, 2, 3, 4].map((sequence) => entry(sequence));
   const after = [entry(3), entry(4, "another"), entry(5)];
   expect(trailChanges(before, after)).toEqual({

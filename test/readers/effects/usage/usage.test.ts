@@ -71,7 +71,7 @@ test("usage counts events and duplicates by project, UTC day, stream and class",
   });
 });
 
-test("active ids are the ids of live events with a person, without duplicates", () => {
+test("active ids are the distinct ids of live events with a person", () => {
   const kept = counted(
     { distinctId: "a" },
     { distinctId: "a" },
@@ -85,7 +85,7 @@ test("active ids are the ids of live events with a person, without duplicates", 
   ]);
 });
 
-test("a day is not written again if all its ids were seen before", () => {
+test("a day is not written again if its ids are known", () => {
   const kept = new Kept();
   const usage = new Usage();
   usage.count(storedLine({ distinctId: "a" }), false);

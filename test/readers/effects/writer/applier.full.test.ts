@@ -56,7 +56,7 @@ async function framesUntilFull(applier: Applier, next: () => StreamItem): Promis
   throw new Error("it is never full");
 }
 
-test("a batch is full when its large properties reach the limit of bytes", async () => {
+test("a batch is full when its large properties reach their limit", async () => {
   const text = "x".repeat(100_000);
   const next = () =>
     frameOf(
@@ -80,7 +80,7 @@ test("a batch counts a changed person with all its properties", async () => {
   expect(await framesUntilFull(applier, next)).toBeLessThan(150);
 });
 
-test("a batch is full when it has the maximum of persons, however many events they have", async () => {
+test("a batch is full when it has the maximum of persons", async () => {
   const applier = newApplier();
   const few = () =>
     frameOf(Array.from({ length: 1_000 }, (_, at) => ({ distinctId: `${at % 5}`, set: { at } })));
@@ -107,7 +107,7 @@ test("applying a large frame yields to other work on the event loop", async () =
   expect(turns).toBeGreaterThan(5);
 });
 
-test("persons with large properties are read a few at a time and written in steps", async () => {
+test("persons with large properties are read a few at a time", async () => {
   const text = JSON.stringify("x".repeat(400_000));
   const stamp = { timeMs: 1, rank: "" };
   const asked: number[] = [];

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Batch } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("a batch has a maximum number of events, which is doubled while the previous batch is being committed", () => {
+test("a batch may double its events while the previous batch is committed", () => {
   const batch = new Batch();
   batch.events = 9;
   expect(batch.hasRoom(10, false)).toBe(true);
@@ -12,7 +12,7 @@ test("a batch has a maximum number of events, which is doubled while the previou
   expect(batch.hasRoom(10, true)).toBe(false);
 });
 
-test("a batch ends when some of its rows are written, however few events it has", () => {
+test("a batch ends when some of its rows are written", () => {
   const batch = new Batch();
   expect(batch.hasRoom(10, true)).toBe(true);
   batch.hasParts = true;

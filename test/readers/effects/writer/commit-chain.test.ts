@@ -3,7 +3,7 @@ import { noRows } from "../../../../src/readers/effects/store/rows/flat-commit.t
 import type { Commit } from "../../../../src/readers/effects/types.ts";
 import { CommitChain } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("each commit names its predecessor, and its pieces and failed attempts have the same number", async () => {
+test("each commit names its predecessor", async () => {
   const commits: Commit[] = [];
   let fault: Error | undefined;
   const chain = new CommitChain({

@@ -1,5 +1,3 @@
-// The writer with its database in PostgreSQL.
-
 import { batchTests } from "./suite-batches.ts";
 import { failureTests } from "./suite-failures.ts";
 import { streamTests } from "./suite-streams.ts";

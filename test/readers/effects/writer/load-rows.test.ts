@@ -26,14 +26,14 @@ function missingOf(projects: number, idsEach: number): Missing {
   return { members, groups: [], groupTypes: [] };
 }
 
-test("the rows of a batch are read for all projects of the batch", async () => {
+test("the rows of a batch are read for all its projects", async () => {
   const { store, asked } = storeOf(1_000);
   const { members } = await loadRows(store, missingOf(50, 3));
   expect(members).toHaveLength(150);
   expect(new Set(asked).size).toBe(50);
 });
 
-test("rows of many projects that are too large in total are rejected before they are read", async () => {
+test("rows that are too large in total are rejected before they are read", async () => {
   const { store, asked } = storeOf(mebibyte / 2);
   await expect(loadRows(store, missingOf(33, 60))).rejects.toThrow(TooLargeError);
   expect(asked.length).toBeLessThanOrEqual(5);

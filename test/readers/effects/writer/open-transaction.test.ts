@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { OpenTransaction, outsideOf } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("outbox rows are removed only while no transaction is open, and can be read at any time", async () => {
+test("outbox rows are removed only while no transaction is open", async () => {
   const done: string[] = [];
   const transaction = new OpenTransaction();
   const outbox = outsideOf(transaction, {

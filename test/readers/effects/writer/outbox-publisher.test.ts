@@ -37,7 +37,7 @@ async function parts() {
   return { connection, manager, store };
 }
 
-test("outbox rows are published under their ids, with or without a stream, and then removed", async () => {
+test("outbox rows are published under their ids and then removed", async () => {
   const { connection, manager, store } = await parts();
   await manager.streams.add({ name: "KEPT", subjects: ["penstock.spike.kept"] });
   const heard: Msg[] = [];
@@ -50,8 +50,7 @@ test("outbox rows are published under their ids, with or without a stream, and t
   await store.commit({ after: 0, number: 1, ...commit });
   const publisher = new OutboxPublisher({ connection, store, log: silent });
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
-  // Commits the same row again, as after a crash between publishing and removing. The stream stores
-  // it once.
+  // Commits the same row again, as after a crash between publishing and removing.
   await store.commit({ after: 1, number: 2, ...commit });
   publisher.ask();
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
@@ -61,7 +60,7 @@ test("outbox rows are published under their ids, with or without a stream, and t
   expect((await manager.streams.info("KEPT")).state.messages).toBe(1);
 });
 
-test("a refused outbox row is retried without blocking other rows, and the outbox has a size limit", async () => {
+test("a refused outbox row is retried without blocking other rows", async () => {
   const { connection, manager, store } = await parts();
   const full = { name: "FULL", subjects: ["penstock.spike.full"], discard: DiscardPolicy.New };
   await manager.streams.add({ ...full, max_msgs: 1 });
@@ -83,7 +82,6 @@ test("a refused outbox row is retried without blocking other rows, and the outbo
   await expect.poll(() => messagesOf("KEPT")).toBe(1);
   expect(said).toContainEqual({ dropped: 11, rowsMax: 120 });
   await expect.poll(async () => (await store.outbox(200, 0)).length).toBe(119);
-  // New rows are published, and refused rows wait until they are due.
   const before = sent;
   await store.commit({ ...emptyCommit, after: 1, number: 2, outbox: [row("kept", 1)] });
   publisher.ask();

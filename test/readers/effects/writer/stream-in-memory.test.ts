@@ -21,7 +21,7 @@ function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean 
   return isDuplicate;
 }
 
-test("deduplication after a failed commit recognises only duplicates of committed events", () => {
+test("deduplication recognises only committed events after a failed commit", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const committed = stream.position();
@@ -44,7 +44,7 @@ test("deduplication starts again if the position in the store has changed", () =
   expect(stream.returnTo(stream.position())).toBe(false);
 });
 
-test("the state of deduplication after a restart is stored only after all earlier events have been read again", () => {
+test("deduplication is incomplete after a restart until earlier events are read again", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const position = stream.position();

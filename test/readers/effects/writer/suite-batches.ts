@@ -12,7 +12,7 @@ import { deleteStreams, type WriterRig } from "./writer-kit.ts";
 export function batchTests(rig: WriterRig): void {
   const { connection, nats, testWithSqlite } = rig;
 
-  test("applies and commits stored events, and lets a caller wait for a position", async () => {
+  test("applies and commits stored events", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "anna" };
@@ -141,7 +141,6 @@ export function batchTests(rig: WriterRig): void {
     async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, commitEveryMs: 3_600_000 });
-      // New streams are committed first.
       await expect.poll(() => writer.commits).toBeGreaterThan(0);
       const frames = Array.from({ length: 9 }, (_, nth) => setFrame({ nth }, ["anna"], nth));
       await storeFrames(connection, frames.slice(0, 6));
@@ -171,7 +170,7 @@ export function batchTests(rig: WriterRig): void {
       expect(apart(whole, await rig.undisturbed(settings))).toEqual([]);
   });
 
-  test("applies later events on top of all writes of a commit in parts", async () => {
+  test("applies later events on top of a commit in parts", async () => {
     const fat = Array.from({ length: 20 }, (_, nth) => `fat-${nth}`);
     const small = Array.from({ length: 2_500 }, (_, nth) => `small-${nth}`);
     const blob = "x".repeat(100_000);
@@ -224,7 +223,7 @@ export function batchTests(rig: WriterRig): void {
     },
   );
 
-  test("continues at its position after a restart, even with more partitions", async () => {
+  test("continues at its position after a restart", async () => {
     const random = numbersFrom(3);
     const store = await rig.openStore();
     for (const partitions of [1, 4, 4]) {
@@ -250,7 +249,6 @@ export function batchTests(rig: WriterRig): void {
       const writer = rig.startWriter({ store, ...full });
       const frames = Array.from({ length: 80 }, (_, nth): TestFrame => {
         const partition = nth % partitions;
-        // Each uuid repeats after 2,000 events of its stream.
         const events = Array.from({ length: 100 }, (_, at) => {
           const uuid = `${(1e9 + ((50 * (nth - partition) + at) % 2_000)).toString(16).padStart(12, "0")}`;
           const base = { uuid: `00000000-0000-4000-8000-${uuid}`, distinctId: "anna" };
@@ -334,10 +332,7 @@ export function batchTests(rig: WriterRig): void {
   );
 }
 
-/**
- * The order of several links determines which link merges persons, and which link has the outcome
- * `already_one`.
- */
+/** The order of several links determines which link has the outcome `already_one`. */
 function withoutOrderOfLinks(line: string): string {
   return line.replace(/"outcome":"(merged|already_one)"/, '"outcome":"one"');
 }

@@ -26,8 +26,7 @@ function disturb(
 }
 
 /**
- * Several requests of a batch fail at the same time, so that code that waits for only one of them
- * fails.
+ * Several requests of a batch fail at the same time, so code that waits for only one of them fails.
  */
 function failTogether(store: EffectsStore): void {
   const members = store.members.bind(store);
@@ -45,10 +44,7 @@ function failTogether(store: EffectsStore): void {
   };
 }
 
-/**
- * A frame with enough links for its rows to be written in parts. If the frame were applied again to
- * its own results, each refused link would have the outcome `already_one`, and set the main id.
- */
+/** With enough links, the rows of the frame are written in parts. */
 function manyLinks(lane: TestFrame["lane"], count: number): TestFrame {
   const identify = { event: "$identify", kind: "identify" } as const;
   const events = Array.from({ length: count }, (_, at): TestEvent => {
@@ -93,8 +89,7 @@ export function failureTests(rig: WriterRig): void {
     }
   }
 
-  // This test must be the first, because it copies all databases of a server, and each test leaves
-  // a database.
+  // This test must be the first, because it copies all databases of a server.
   test("continues after the database is restored to an older copy", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(14);
@@ -116,7 +111,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(reader))).toEqual([]);
   });
 
-  test("recovers from failed commits and requests, even if the failed commit was written", async () => {
+  test("recovers from failed commits and requests", async () => {
     let nth = 0;
     const store = await rig.openStore();
     failTogether(store);
@@ -136,7 +131,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("stores a frame completely or not at all, even if its rows are written in several parts", async () => {
+  test("stores a frame completely or not at all", async () => {
     await storeFrames(connection, [manyLinks("live", 2_600), manyLinks("historical", 400)]);
     const small = { changedBytesMax: 50_000, people: { cacheBytesMax: 0 } };
     let writes = 0;
@@ -185,7 +180,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("continues after an external commit while it holds the lock, as after a restore of the database", async () => {
+  test("continues after an external commit while it holds the lock", async () => {
     let nth = 0;
     const store = await rig.openStore();
     disturb(store, async (commit, undisturbed) => {
@@ -200,7 +195,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("stops, with a reason, if another writer commits before each of its commits", async () => {
+  test("stops if another writer commits before each of its commits", async () => {
     let number = 0;
     const store = await rig.openStore();
     disturb(store, async ({ after }, undisturbed) => {
@@ -213,7 +208,7 @@ export function failureTests(rig: WriterRig): void {
     expect(number).toBe(2);
   });
 
-  test("continues in one of two processes if the lock is broken, and applies nothing twice", async () => {
+  test("continues in one of two processes if the lock is broken", async () => {
     const place = await databases.newDatabase();
     await storeFrames(connection, randomFrames(numbersFrom(13), { count: 60 }));
     const first = rig.startWriter({ store: await rig.openStore(place), batchEventsMax: 5 });
@@ -225,7 +220,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("blocks other writers while frozen, and changes nothing after it has lost its lock", async () => {
+  test("changes nothing after it lost its lock while frozen", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(1);
     await storeFrames(connection, randomFrames(random, { count: 10 }));
@@ -252,10 +247,9 @@ export function failureTests(rig: WriterRig): void {
 
   const server = databases.postgres;
   if (server === undefined) return;
-  test("reduces the size of the next transactions if a transaction takes too long, and reports this", async () => {
+  test("reduces the size of later transactions if one takes too long", async () => {
     const place = await databases.newDatabase();
     const store = await rig.openStore(place);
-    // Simulates a server that ends a slow statement.
     await asked(
       urlOf(place),
       `CREATE FUNCTION cancel() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -289,7 +283,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("loses nothing when the server is killed repeatedly within transactions", async () => {
+  test("loses nothing if the server is killed repeatedly within transactions", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store, batchEventsMax: 8 });
     const frames = randomFrames(numbersFrom(15), { count: 60 });

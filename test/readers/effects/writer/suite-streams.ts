@@ -43,7 +43,6 @@ export function streamTests(rig: WriterRig): void {
     return apart(await rig.undisturbed(), without);
   }
 
-  /** Copies nats-server's store. The returned function restores it. */
   async function copyOfStreams(): Promise<() => Promise<void>> {
     const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
     await nats.stop();
@@ -61,7 +60,7 @@ export function streamTests(rig: WriterRig): void {
     return randomFrames(random, { count: 2 * count }).filter(({ lane }) => lane === "live");
   }
 
-  test("keeps the effects of a recreated stream, and applies its new events", async () => {
+  test("applies the events of a recreated stream and keeps earlier effects", async () => {
     const store = await rig.openStore();
     const random = numbersFrom(12);
     const writer = rig.startWriter({ store });
@@ -77,7 +76,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, ...after])).toEqual([]);
   });
 
-  test("applies nothing twice and omits nothing after the streams are restored to an older copy", async () => {
+  test("applies nothing twice after a restore of an older copy", async () => {
     const lostCount = 10;
     const store = await rig.openStore();
     const random = numbersFrom(8);
@@ -85,7 +84,6 @@ export function streamTests(rig: WriterRig): void {
     const before = randomFrames(random, { count: 30 });
     const lost = randomFrames(random, { count: lostCount });
     const later = randomFrames(random, { count: 30 });
-    // The clock of a gateway is ahead.
     const base = { uuid: "00000000-0000-4000-8000-00000000ffff", distinctId: "ahead" };
     const ahead = { ...base, receivedAtMs: Date.now() + 1_800_000 };
     const first = { projectId: "p0", messageId: "ahead", events: [ahead] } as const;
@@ -118,7 +116,7 @@ export function streamTests(rig: WriterRig): void {
       const store = await rig.openStore();
       const random = numbersFrom(18);
       const before = randomFrames(random, { count: 40 });
-      // The number of messages exceeds the length of a position's trail.
+      // More messages than a position's trail holds.
       const lost = liveFrames(random, 800);
       const later = randomFrames(random, { count: 40 });
       expect(lost.length).toBeGreaterThan(1_000);
@@ -134,7 +132,6 @@ export function streamTests(rig: WriterRig): void {
       const unknown = [live, "place_unknown", expect.any(Number)];
       await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
       await stopped.close();
-      // The next process continues the count.
       const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
       await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
       await accepting.close();
@@ -189,7 +186,7 @@ export function streamTests(rig: WriterRig): void {
     },
   );
 
-  test("stops at messages that expired unread, until an operator accepts the gap", async () => {
+  test("stops at messages that expired unread", async () => {
     const store = await rig.openStore();
     const random = numbersFrom(9);
     const writer = rig.startWriter({ store });
@@ -231,7 +228,7 @@ export function streamTests(rig: WriterRig): void {
 
   // The reading of the streams does not depend on the database.
   if (databases.kind === "SQLite") {
-    test("counts messages that are missing from the middle of a stream in a rebuild", async () => {
+    test("counts missing messages in the middle of a stream in a rebuild", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       const random = numbersFrom(13);
@@ -270,7 +267,7 @@ export function streamTests(rig: WriterRig): void {
       expect(accepted).toEqual({ messages: total - 2, missing: 2 });
     });
 
-    test("verifies a database after messages were deleted, and reports the deleted messages as missing", async () => {
+    test("reports deleted messages as missing when it verifies a database", async () => {
       await storeFrames(connection, liveFrames(numbersFrom(17), 12));
       const manager = await jetstreamManager(connection);
       for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
@@ -304,7 +301,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
     });
 
-    test("ends a rebuild that is interrupted, makes no progress, or cannot write", async () => {
+    test("ends a rebuild that is interrupted or makes no progress", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(23), { count: 20 }));
@@ -366,7 +363,7 @@ export function streamTests(rig: WriterRig): void {
       expect(verified).toEqual({ messages: 24, missing: 0, differences: [], explained: [] });
     });
 
-    test("continues a rebuild when NATS returns, and fails if NATS stays unreachable", async () => {
+    test("continues a rebuild when NATS returns", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(11), { count: 40 }));
@@ -400,7 +397,7 @@ export function streamTests(rig: WriterRig): void {
     });
   }
 
-  test("verifies a database against the streams, line by line", async () => {
+  test("verifies a database against the streams line by line", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, randomFrames(numbersFrom(10), { count: 30 }));

@@ -34,13 +34,10 @@ export interface WriterRig {
   readonly databases: EffectsDatabases;
   readonly nats: TestNatsServer;
   readonly connection: NatsConnection;
-  /** Opens a new database unless a database is given. The store is closed when the test ends. */
   openStore(place?: StorePlace): Promise<EffectsStore>;
   openReader(place: StorePlace): Promise<OpenReader>;
   startWriter(settings: WriterSettings): EffectsWriter;
-  /** If true, the test does not depend on the database, and runs only with SQLite. */
   testWithSqlite(name: string, body: () => Promise<void>): void;
-  /** The effects of the streams in one uninterrupted process. */
   undisturbed(settings?: Partial<WriterSettings>, place?: StorePlace): Promise<string[]>;
 }
 
@@ -125,7 +122,6 @@ export async function deleteStreams(
   await untilStreamsGone(nats, names);
 }
 
-/** The store with some methods replaced. */
 export function storeWith(store: EffectsStore, own: Partial<EffectsStore>): EffectsStore {
   return new Proxy(store, {
     get: (of, name: keyof EffectsStore) => {
@@ -135,7 +131,6 @@ export function storeWith(store: EffectsStore, own: Partial<EffectsStore>): Effe
   });
 }
 
-/** Removed when the test ends. */
 export function goneAfterTest(folder: string): string {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;

@@ -1,5 +1,3 @@
-// A writer as a separate process, which tests kill and freeze. It is removed when the test ends.
-
 import { onTestFinished } from "vitest";
 import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";
 import { startWriterProcess, type WriterProcess } from "../../../kit/writer-process.ts";

@@ -25,7 +25,7 @@ test("the ClickHouse tables have a person_uuid column only for a sink with perso
 });
 
 describe.each(clickHouses)("the ClickHouse sink with persons", ({ url }) => {
-  test("adds the column to a table without it, and fills the column with each event's person", async () => {
+  test("adds a missing person_uuid column and fills it", async () => {
     await makeStreams(connection);
     const random = numbersFrom(1);
     const before = randomFrames(random, { count: 10, linkedLanes: [] });

@@ -56,7 +56,7 @@ function frameOf(text: string): TestFrame {
   return { lane: "live", projectId: "shop", messageId: uuid(), events: [], text };
 }
 
-test("ClickHouse tables have milliseconds and durable inserts on current servers, and seconds on older servers", () => {
+test("ClickHouse tables have milliseconds on current servers and seconds on older ones", () => {
   const modern = ddl("warehouse", modernForm, { withPerson: false });
   expect(modern).toMatch(/timestamp DateTime64\(3, 'UTC'\),\n/);
   expect(modern).toMatch(/fsync_after_insert = 1/);
@@ -97,7 +97,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     await expect.poll(() => positionsAt(url).catch(() => ({})), within).toEqual(last);
   }
 
-  test("writes every event of every stream once, with its whole record", async () => {
+  test("writes every event of every stream once", async () => {
     const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
     const warned: unknown[] = [];
     startSink(connection, new ClickHouseTarget({ url, database }), {
@@ -109,7 +109,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("writes the fields of a record as columns, including unusual JSON", async () => {
+  test("writes the fields of a record as columns", async () => {
     const properties = '{"a":  1e3,"b":"\\u00e9 \\" \\\\","c":[null,12345678901234567890.12345]}';
     const first = `{"uuid":"${uuid()}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1\\u0000","timestamp":"2026-11-22T03:04:05.678Z","timestamp_sent":"0001-11-22T03:00:00.001Z","received_at":"2026-11-22T03:04:06.678Z","sent_at":"2026-11-22T03:04:05.000Z","ip":"1.2.3.4","kind":"pageview","person_profile":false,"historical":true,"properties":${properties},"$set":{"x":1},"$set_once":{"y":{}},"$unset":["z"]}`;
     const second = `{ "distinct_id":"d", "uuid":"${uuid().toUpperCase()}", "batch":[1], "properties":{"event":"no"}, "event":"odd", "project_id":"shop", "timestamp":"2026-11-23T23:59:59.999Z" }`;
@@ -144,7 +144,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     ]);
   });
 
-  test("rejects lines that are not records or that ClickHouse does not accept, and continues", async () => {
+  test("rejects lines that are not records or that ClickHouse does not accept", async () => {
     const good = Array.from({ length: 20 }, () => line({}));
     const lines = [
       ...good.slice(0, 7),
@@ -176,7 +176,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(counts).toMatchObject({ events: good.length, duplicates: 0 });
   });
 
-  test("rejects more than 100 events outside ClickHouse's range of timestamps, without an error about the table", async () => {
+  test("rejects more than 100 events outside ClickHouse's range of timestamps", async () => {
     const lines = Array.from({ length: 120 }, () => line({ timeMs: Date.UTC(9999, 0) }));
     const half = line({ event: "half" }).replace('"half"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${[...lines, half, line({})].join("\n")}\n`)]);
@@ -185,7 +185,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(counts).toMatchObject({ events: 1, duplicates: 0 });
   });
 
-  test("continues after more than 100 rejected events, even with an empty table", async () => {
+  test("continues after more than 100 rejected events", async () => {
     const half = () => line({ event: "half" }).replace('"half"', '"\\ud800"');
     const bad = (count: number) => Array.from({ length: count }, half);
     await storeFrames(connection, [frameOf(`${bad(120).join("\n")}\n`)]);
@@ -198,7 +198,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(2);
   });
 
-  test("writes the first event that ClickHouse accepts of several equal events", async () => {
+  test("writes the first accepted event of several equal events", async () => {
     const one = uuid();
     const half = line({ uuid: one, event: "half" }).replace('"half"', '"\\ud800"');
     const late = line({ uuid: one, event: "first", timeMs: Date.UTC(9999, 0) });
@@ -212,12 +212,11 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
       `SELECT event FROM ${database}.events FINAL WHERE uuid = '${one}' ORDER BY event`,
     );
     expect(rows).toEqual([{ event: "first" }, { event: "second" }]);
-    // Rejections are counted after the positions are written.
     await expect.poll(() => counts.rejected, within).toBe(5);
     expect(counts).toMatchObject({ events: 3, duplicates: 1 });
   });
 
-  test("records the rejection of an event before it writes another event with the same uuid", async () => {
+  test("records a rejection before it writes another event with that uuid", async () => {
     const one = uuid();
     const half = line({ uuid: one }).replace('"d"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${line({})}\n`)]);
@@ -253,7 +252,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await asked(url, twice)).toEqual([{ n: "0" }]);
   });
 
-  test("does not repeat rows of a message that an erasure rewrote before the retry", async () => {
+  test("does not repeat rows of a message that was rewritten meanwhile", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOfEvents(["ada", "bob", "eve"].map((id) => eventOf(id)))]);
     const first = new ClickHouseTarget({ url, database });
@@ -269,7 +268,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await eventsAt(url)).toHaveLength(3);
   });
 
-  test("stands by while another sink writes, and takes over when the other sink ends", async () => {
+  test("stands by while another sink writes", async () => {
     const targets = [1, 2].map(() => new ClickHouseTarget({ url, database }));
     const [first, second] = targets.map((target) => startSink(connection, target));
     const states = () => [first, second].map((sink) => sink?.writer.status(Date.now()).state);
@@ -300,7 +299,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("waits for a server that has too little memory for a batch, and logs the wait without the content of rows", async () => {
+  test("waits for a server with too little memory for a batch", async () => {
     await clickhouse.restart({ settings: { max_memory_usage: "2000000" } });
     const reasons: string[] = [];
     const { writer } = startSink(connection, new ClickHouseTarget({ url, database }), {
@@ -319,7 +318,7 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(1);
   });
 
-  test("reports a wrong password without showing it, and reports a table without a required column", async () => {
+  test("reports a wrong password without showing it", async () => {
     const wrong = new ClickHouseTarget({
       url: url.replace(clickhouse.password, "hunter2"),
       database,

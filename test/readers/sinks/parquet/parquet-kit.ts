@@ -9,13 +9,11 @@ import {
 import { silent } from "../../../kit/processes.ts";
 import { eventsAt } from "../../../kit/sink-events.ts";
 
-/** Returns the events in all files; an event that is stored twice is returned twice. */
 export async function eventsOfParquet(folder: string): Promise<string[]> {
   if (!existsSync(path.join(folder, "events"))) return [];
   return await eventsAt(`parquet:${folder}`);
 }
 
-/** A folder that does not exist yet. */
 export function newFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-parquet-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

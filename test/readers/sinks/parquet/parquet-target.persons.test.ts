@@ -13,7 +13,7 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-test("a Parquet sink writes the person of each event or null, and only null without --with-person", async () => {
+test("a Parquet sink with persons writes the person of each event", async () => {
   await makeStreams(connection);
   const frames = randomFrames(numbersFrom(1), { count: 40, linkedLanes: [] });
   await storeFrames(connection, frames);

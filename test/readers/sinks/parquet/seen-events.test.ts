@@ -7,7 +7,7 @@ const inProject = (uuid: string, projectId = "shop", event = "e", distinctId = "
   ...{ uuid, projectId, event, distinctId },
 });
 
-test("an event counts as seen only in the same project and with the same uuid", () => {
+test("an event counts as seen only for the same project and uuid", () => {
   const seen = new SeenEvents();
   const first = "00000000-0000-4000-8000-000000000000";
   expect(seen.add(inProject(first))).toBe(true);

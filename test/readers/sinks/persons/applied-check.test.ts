@@ -24,15 +24,12 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
     undefined,
   ],
   ["in a stream of a different NATS server", { created: late, epoch: 1 }, true],
-])(
-  "a sink writes, waits for the effects or checks the streams if the position of the effects is %s",
-  (_, found, isOther) => {
-    const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
-    expect(missing?.isOther).toBe(isOther);
-  },
-);
+])("a sink compares its batch with the effects' position: %s", (_, found, isOther) => {
+  const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
+  expect(missing?.isOther).toBe(isOther);
+});
 
-test("a sink checks the streams again if the effects have not detected that a stream was recreated, whatever its sequences are", () => {
+test("a sink checks the streams again if the effects missed a recreated stream", () => {
   const recreated = { ...needed, created: late, sequence: 1 };
   expect(notApplied([recreated], [{ ...applied, sequence: 9 }])).toEqual({
     isOther: true,
@@ -40,7 +37,7 @@ test("a sink checks the streams again if the effects have not detected that a st
   });
 });
 
-test("a sink that waits for the effects names the missing stream among several streams", () => {
+test("a sink that waits for the effects names the missing stream", () => {
   const other = { ...needed, stream: "T" };
   expect(notApplied([needed, other], [applied])?.why).toBe(
     "the effects have applied nothing of T yet",

@@ -8,7 +8,6 @@ import { silent } from "../../../kit/processes.ts";
 
 interface PersonsRig {
   readonly persons: EventPersons;
-  /** Sorted lines of uuid and person, from the effects and from the rows of a target. */
   wantedOf(rows: readonly Record<string, unknown>[]): Promise<string[]>;
 }
 

@@ -15,7 +15,6 @@ export function sinkRecordOf(sequence: number, properties: object, storedAtMs: n
   });
 }
 
-/** Events of one stream after the position `sequence`. */
 export function batchOf(events: readonly SinkRecord[], after: number): SinkBatch {
   const sequence = events.at(-1)?.sequence ?? after;
   const name = { stream, lane: "live", partition: 0, epoch: 1, created: "now" } as const;

@@ -28,7 +28,7 @@ async function locksAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("a failed check of a column's type does not wait for a reader, and leaves no PostgreSQL lock", async () => {
+test("a failed check of a column's type leaves no PostgreSQL lock", async () => {
   const url = await newDatabase(postgres);
   const first = targetAt(url);
   await first.open();
@@ -43,7 +43,7 @@ test("a failed check of a column's type does not wait for a reader, and leaves n
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a write that fails because a column was altered leaves no PostgreSQL lock", async () => {
+test("a failed write to an altered column leaves no PostgreSQL lock", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();
@@ -53,7 +53,7 @@ test("a write that fails because a column was altered leaves no PostgreSQL lock"
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a write that fails because another process wrote to the target leaves no PostgreSQL lock", async () => {
+test("a write that fails because of another writer leaves no PostgreSQL lock", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();

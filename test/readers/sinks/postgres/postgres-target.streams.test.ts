@@ -1,5 +1,3 @@
-// A sink into PostgreSQL whose stream or target has changed.
-
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach } from "vitest";
 import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";

@@ -21,7 +21,6 @@ async function opened(url: string, schema: string): Promise<PostgresTarget> {
   return target;
 }
 
-/** After the first commit into the schema `one`, the session has these settings. */
 async function changeSession(url: string, settings: Record<string, string>): Promise<void> {
   const changes = Object.entries(settings).map(
     ([name, value]) => `PERFORM set_config('${name}', '${value}', false);`,
@@ -43,7 +42,7 @@ function countsAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("the PostgreSQL sink behind a pooler writes nothing in another sink's session, and reports the reason", async () => {
+test("a pooled PostgreSQL sink writes nothing in another sink's session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -57,7 +56,7 @@ test("the PostgreSQL sink behind a pooler writes nothing in another sink's sessi
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-test("the PostgreSQL sink behind a pooler does not open its target in another session", async () => {
+test("a pooled PostgreSQL sink does not open its target in another session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await changeSession(url, { "penstock.session": "" });
@@ -66,7 +65,7 @@ test("the PostgreSQL sink behind a pooler does not open its target in another se
   expect(await target.open()).toMatchObject([{ sequence: 1 }]);
 });
 
-test("the PostgreSQL sink writes to its schema even if another program has set a search path", async () => {
+test("the PostgreSQL sink writes to its schema despite another search path", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -76,7 +75,6 @@ test("the PostgreSQL sink writes to its schema even if another program has set a
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-/** Returns two sessions of a schema. A pooler has changed the session of the first one. */
 async function pooled() {
   const address = readAddress(await newDatabase(postgres));
   const [session, holder] = [new SinkSession(address, "one"), new SinkSession(address, "one")];
@@ -91,13 +89,13 @@ async function pooled() {
   return { session, holder, work: async (): Promise<string> => "done" };
 }
 
-test("the PostgreSQL sink behind a pooler does not report the lock as held by another sink", async () => {
+test("a pooled PostgreSQL sink blames the pooler instead of another sink", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("the PostgreSQL sink reports the lock as held by another sink only if it has held the lock before", async () => {
+test("the PostgreSQL sink reports another sink only after it held the lock", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {

@@ -15,7 +15,6 @@ export function newFolder(): string {
   return folder;
 }
 
-/** By default, the key of a project is `key-` and its id. */
 export function targetTo(
   { url }: Pick<TestUpstream, "url">,
   { limits, ...options }: Partial<TargetOptions> = {},
@@ -35,10 +34,7 @@ export function targetTo(
 
 let numbers = 0;
 
-/**
- * A frame of live events of a project. Each event has its own uuid, and the properties `n` count
- * from 0.
- */
+/** Live events. Each event has its own uuid, and the properties `n` count from 0. */
 export function frameOf(projectId: string, events: readonly Partial<TestEvent>[]): TestFrame {
   const receivedAtMs = Date.UTC(2026, 10, 22);
   return {
@@ -56,7 +52,6 @@ function nextUuid(): string {
   return `00000000-0000-4000-9000-${(++numbers).toString(16).padStart(12, "0")}`;
 }
 
-/** Replaces the properties of the nth event by the nth text. */
 export function withProperties(frame: TestFrame, texts: readonly string[]): TestFrame {
   const { events, projectId, lane } = frame;
   const lines = events.map((event, at) =>
@@ -68,7 +63,6 @@ export function withProperties(frame: TestFrame, texts: readonly string[]): Test
   return { ...frame, text: lines.join("\n") };
 }
 
-/** The uuids of the frames' events in order, by project and lane, including repetitions. */
 export function sentUuids(frames: readonly TestFrame[]): Record<string, string[]> {
   const all: Record<string, string[]> = {};
   for (const { projectId, lane, events } of frames) {

@@ -30,11 +30,11 @@ test.each([
   ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
   ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
   ["with warnings on stored events", { status: "Ok", warnings: [note(1, "missing_set")] }],
-])("the PostHog sink treats a 200 as the acceptance of all events: %s", (_, said) => {
+])("the PostHog sink treats a 200 as acceptance of all events: %s", (_, said) => {
   expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
 });
 
-test("the PostHog sink rejects only the events that a Penstock gateway reports as dropped", () => {
+test("the PostHog sink rejects only events that a Penstock gateway dropped", () => {
   const said = {
     ...{ status: "Ok", accepted: 1, dropped: 2 },
     ...{ errors: [note(2, "event_too_large")], warnings: [note(0, "no_event"), note(1, "x")] },
@@ -75,7 +75,7 @@ test.each([
   expect(read(status, said).kind).toBe(kind);
 });
 
-test("the Retry-After of an upstream is read in seconds or as a date, and is limited", () => {
+test("the upstream's Retry-After is read in seconds or as a date", () => {
   const wait = (header: string) => {
     const answer = read(503, "", header);
     return answer.kind === "retry" ? answer.afterMs : undefined;
@@ -90,7 +90,7 @@ test("the Retry-After of an upstream is read in seconds or as a date, and is lim
   expect(near).toBeLessThanOrEqual(60_000);
 });
 
-test("the error for an upstream's answer contains one short line of the answer, or the detail of a problem", () => {
+test("the error for an upstream's answer contains one short line", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
     return answer.kind === "retry" ? answer.why : "";

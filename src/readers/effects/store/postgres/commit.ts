@@ -1,4 +1,4 @@
-// Writes one commit in one transaction, which first replaces the number of the last commit.
+// Writes a commit in one transaction. The first statement replaces the number of the last commit.
 
 import type { ClientBase } from "pg";
 import { pick, type Table, type Value } from "../../../../platform/base/table.ts";
@@ -22,8 +22,8 @@ interface Part {
 }
 
 /**
- * Writes a commit. Rejects with a FencedError if `after` is not the last commit. After another
- * error that closes the connection, it is unknown whether the commit is stored.
+ * Writes a commit. Rejects with a FencedError if `after` is not the last commit. If an error closes
+ * the connection, the commit may or may not be stored.
  */
 export async function writeCommit(
   client: ClientBase,
@@ -36,7 +36,6 @@ export async function writeCommit(
     await writeRows(client, commit);
     if (isLast) await client.query("COMMIT");
   } catch (error) {
-    // If the connection is lost, the server rolls back.
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
@@ -74,7 +73,10 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await append(client, tables.incidents, commit.incidents);
 }
 
-/** Returns SQL for the rows. Combines rows of one key, as no statement may write a row twice. */
+/**
+ * Returns the source of the statement. It combines rows with the same key, because one statement
+ * must not write a row twice.
+ */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns
@@ -92,7 +94,6 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/** Inserts new persons. Resets a row that unexpectedly exists. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -113,13 +114,12 @@ async function writeCounted(
   await each(client, { table, values, sql });
 }
 
-/** Adds the new rows (xmax 0) to the total, because counting all rows would take a scan. */
 function countedSql(upsert: string, total: "persons" | "groups"): string {
   return `WITH written AS (${upsert} RETURNING old.xmax = 0 AS is_new)
     UPDATE totals SET ${total} = ${total} + (SELECT count(*) FROM written WHERE is_new)`;
 }
 
-/** Looks up each row individually, because a join may scan the whole table. */
+/** The statement looks up each row individually, because a join might scan the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
@@ -152,7 +152,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
   );
   for (const [projectId, total] of totals) {
     if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
-    // Counts the existing rows, because an operator may have deleted some.
+    // The statement counts the existing rows, because an operator may have deleted some.
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (
          SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,
@@ -169,7 +169,6 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** Inserts the rows in order, so that their ids ascend. */
 async function insert(
   client: ClientBase,
   table: Table,

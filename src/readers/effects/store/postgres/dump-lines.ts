@@ -16,7 +16,7 @@ import {
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 
-/** Number of rows per fetch. Each row has up to 512 KiB of properties. */
+/** The number is small, because each row has up to 512 KiB of properties. */
 const withPropertiesAtOnce = 50;
 const rowsAtOnce = 1_000;
 
@@ -54,7 +54,6 @@ async function personLines(rows: Value[][], client: ClientBase): Promise<string[
   return persons.map((person) => personLine(person, ids.get(person.uuid)));
 }
 
-/** Returns the ids by the uuid of the person's row. Persons of two projects never share a uuid. */
 async function idsOf(
   client: ClientBase,
   persons: readonly DumpedPerson[],

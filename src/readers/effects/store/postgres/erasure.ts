@@ -1,5 +1,5 @@
-// Removes persons from PostgreSQL. Does not need the writer's lock, because the changed commit
-// number makes the writer start again.
+// Removes persons from PostgreSQL. It does not need the writer's lock, because a running writer
+// detects the changed commit number and starts again.
 
 import type { Client } from "pg";
 import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";
@@ -17,14 +17,12 @@ import {
 } from "../erase-rows.ts";
 import { hints, requireVersion, schemaName } from "./migrate.ts";
 
-/** Maximum time of a statement, which may wait for a writer and scan all group members. */
 const statementMsMax = 600_000;
 const name = "penstock erase";
 
 export class PostgresErasure implements PeopleErasure {
   readonly #address: PostgresAddress;
 
-  /** Throws a StoreError if the URL is invalid. */
   constructor({ url }: { readonly url: string }) {
     this.#address = readAddress(url);
   }
@@ -62,7 +60,6 @@ export class PostgresErasure implements PeopleErasure {
     } catch (error) {
       throw storeErrorOf(error, { doing, shown, hints });
     } finally {
-      // Closing the connection rolls back an open transaction.
       await client?.end().catch(() => {});
     }
   }

@@ -1,16 +1,13 @@
-// Upgrades the tables for the writer, and checks for readers whether this release can read them.
-
 import type { ClientBase } from "pg";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { postgres, schemaFrom, schemaVersion, versionFault } from "../rows/schema.ts";
 
 export const schemaName = "penstock_effects";
-/** The schema in which a rebuild creates the new tables. */
 export const rebuiltSchemaName = "penstock_effects_rebuilt";
 
 /**
- * Creates or upgrades the tables, completely or not at all. The caller must hold the writer's lock.
- * Rejects with a StoreError if the tables are from a newer release.
+ * Creates or upgrades the tables in one transaction. The caller must hold the writer's lock.
+ * Rejects with a StoreError if a newer release has created the tables.
  */
 export async function bringUpToDate(
   client: ClientBase,
@@ -22,7 +19,6 @@ export async function bringUpToDate(
   if (version > schemaVersion) throw new StoreError(otherVersion(version, shown));
   await client.query("BEGIN");
   try {
-    // If the schema exists, the user does not need the privilege to create a schema.
     if (!(await hasSchema(client, schema))) await client.query(`CREATE SCHEMA ${schema}`);
     await client.query("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)");
     for (const sql of schemaFrom(version, postgres)) await client.query(sql);
@@ -35,13 +31,12 @@ export async function bringUpToDate(
   }
 }
 
-/** Checks that this release can read the tables. Otherwise, rejects with a StoreError. */
+/** Rejects with a StoreError if this release cannot read the tables. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
 }
 
-/** Returns the version of the tables; 0 if they do not exist. */
 async function versionOf(client: ClientBase, schema = schemaName): Promise<number> {
   const table = await client.query({
     text: "SELECT to_regclass($1) IS NOT NULL",
@@ -71,7 +66,6 @@ function otherVersion(version: number, shown: string): string {
 
 const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";
 
-/** Suggested fixes, by SQLSTATE. */
 export const hints = {
   "42501": "the user lacks a privilege: let it own the database, or the schema penstock_effects",
   "42P01": notTheTables,

@@ -1,5 +1,5 @@
-// Queries people, in a transaction of the caller. A person is the row at the end of a chain of
-// pointers. The query follows the pointers backwards to find the person's ids.
+// Queries persons in a transaction of the caller. The ids of a person are the rows whose pointers
+// lead to the row of the person.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
@@ -18,7 +18,6 @@ import {
 import * as tables from "../rows/tables.ts";
 import { linksMax, linksReadMax } from "../shared-sql.ts";
 
-/** Selects the members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT $2::uuid
     UNION ALL
@@ -28,7 +27,8 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
-// Selects a person's row. UNION also ends at a cycle that another program has created.
+// Selects the row of a person. UNION is used instead of UNION ALL, so that the query ends even if
+// the pointers form a cycle.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
     UNION
@@ -91,7 +91,7 @@ async function personRow(
   projectId: string,
   uuid: string,
 ): Promise<Row | undefined> {
-  // PostgreSQL also accepts other spellings, but no answer has contained them.
+  // PostgreSQL also accepts other forms of a uuid, but the gateway never returns them.
   if (!isUuid(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }
@@ -102,7 +102,6 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/** Returns the first id and the ids seen next, at most `shownIdsMax` + 1. */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],
@@ -115,19 +114,17 @@ async function firstIds(
 
 interface PageQuery {
   readonly table: Table;
-  /** The SQL condition. Its parameters are $1 (the project), and `values` from $4 on. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
   readonly values: readonly Value[];
 }
 
-/** Rows of the first query. Few, because measuring a row requires reading its properties. */
 const firstRows = 16;
 
 /**
- * Yields the rows of a page. Few large rows fill a page, so each query reads at most twice as many
- * rows as the previous query.
+ * Yields the rows of a page. The first query reads few rows, because a few large rows can fill a
+ * page. Each further query reads at most twice as many rows as the previous query.
  */
 export async function* pageRows(
   client: ClientBase,
@@ -162,7 +159,6 @@ function pageSql({ table, where, key }: PageQuery, after: string | undefined): s
     ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
 }
 
-/** Cuts the page. If more rows exist, `rows` has one row more than the limit. */
 export async function cutPage<Result>(
   rows: Iterable<Value[]> | AsyncIterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

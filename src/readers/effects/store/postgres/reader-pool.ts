@@ -1,4 +1,4 @@
-// The readers' connections. Each answer is read in one transaction, so it is from one snapshot.
+// The connections of the readers. Each answer is read from one snapshot, in one transaction.
 
 import { type Client, type ClientBase, Pool } from "pg";
 import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
@@ -19,7 +19,6 @@ import { hints, requireVersion, schemaName } from "./migrate.ts";
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/** Maximum time of a statement of the dump, which first sorts all persons. */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };
@@ -59,7 +58,6 @@ export class ReaderPool {
     }
   }
 
-  /** Yields rows in one transaction. The caller may be slow, as `verify` is. */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
     try {
@@ -95,18 +93,17 @@ export class ReaderPool {
       ...(await triedConfig(this.#address, shortReads)),
       max: connectionsMax,
       idleTimeoutMillis: idleMs,
-      // Allows a command to exit when it has its answer.
       allowExitOnIdle: true,
       async onConnect(client) {
         await prepare(client, shortReads);
         await requireVersion(client, shown);
       },
     });
-    // An idle connection that is lost is replaced on demand.
     pool.on("error", () => {});
     pool.on("connect", (client) => {
       this.#clients.add(client);
-      // The query reports a lost connection. Without a listener, the error would end the process.
+      // The error is ignored here, because the next query reports the lost connection. Without a
+      // listener, the error would end the process.
       client.on("error", () => {});
     });
     pool.on("remove", (client) => void this.#clients.delete(client));
@@ -128,7 +125,7 @@ export class ReaderPool {
     }
   }
 
-  /** Closes the connections after running reads, but does not wait for a silent server. */
+  /** Waits for running queries, but not for a server that does not respond. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;
@@ -148,7 +145,6 @@ async function inSnapshot<Result>(
   try {
     return await work(client);
   } finally {
-    // A lost connection has no transaction to end.
     await client.query("ROLLBACK").catch(() => {});
   }
 }

@@ -1,5 +1,3 @@
-// The reader for PostgreSQL. Takes no lock and creates no tables.
-
 import type { ClientBase } from "pg";
 import type { Row, Value } from "../../../../platform/base/table.ts";
 import { readAddress } from "../../../../platform/postgres/address.ts";
@@ -37,7 +35,7 @@ import { holdersSql } from "./session.ts";
 export class PostgresReader extends SharedReader implements EffectsReader {
   readonly #pool: ReaderPool;
 
-  /** Connects at the first query. Throws a StoreError if the URL is invalid. */
+  /** The connection is opened at the first query. Throws a StoreError if the URL is invalid. */
   constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
     super();
     this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);
@@ -115,7 +113,7 @@ async function groupsPage(
   });
 }
 
-/** Returns the positions. Only consistent in a snapshot, or while no other writer is active. */
+/** Returns the positions. The caller needs a snapshot, or must be the only writer. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({
@@ -129,7 +127,7 @@ const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_i
   JOIN positions AS p ON p.stream = wanted.stream
   LEFT JOIN position_trail AS t ON t.stream = wanted.stream AND t.sequence = wanted.sequence`;
 
-/** Looks up each row individually, because a join may scan the whole table. */
+/** The statement looks up each row individually, because a join might scan the whole table. */
 const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
   FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS wanted (project_id, uuid, at)
   CROSS JOIN LATERAL (

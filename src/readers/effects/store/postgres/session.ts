@@ -1,6 +1,6 @@
-// The writer's only connection, which holds the writer's lock and is reopened after a loss.
-// Concurrent calls run one after another. A new connection takes over the lock of an earlier
-// connection of this session, but not the lock of another writer.
+// The only connection of the writer, which holds the writer's lock. Concurrent calls run one after
+// another. A new connection can take over the lock from an earlier connection of this session, but
+// not from another writer.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,7 +19,7 @@ import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
 import { bringUpToDate, hints, schemaName } from "./migrate.ts";
 
-/** The id of the lock, chosen arbitrarily. Advisory locks end with the connection. */
+/** The numbers are arbitrary. PostgreSQL releases an advisory lock when the connection ends. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
 const lockNumbers = `${lockClass}, ${lockObject}`;
 export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
@@ -29,28 +29,23 @@ export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM 
 export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
   AND pid = pg_backend_pid() AND locktype = 'advisory'
   AND classid = ${lockClass} AND objid = ${lockObject})`;
-/** Time for the server to detect that a writer was killed. */
 const graceMs = 1_000;
 const pauseMs = 20;
-/** Sets how often PostgreSQL 14 or newer checks the client of a long statement. */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
-/** Maximum time of a statement. It is enough for a batch that changes a full cache. */
 const statementMsMax = 120_000;
 
 export class WriterSession {
   readonly #address: PostgresAddress;
   readonly #schema: string;
   #isNew: boolean;
-  /** Name that distinguishes an earlier connection of this session from other writers. */
   readonly #name = `penstock effects ${randomUUID().slice(0, 8)}`;
   #client: Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** Whether closing has timed out. If so, a connection that opens now must not be used. */
   #isGivenUp = false;
 
-  /** If `isNew`, the first connection drops the existing schema. */
+  /** If `isNew` is set, the first connection drops the existing schema. */
   constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
     this.#address = address;
     this.#schema = schema;
@@ -58,8 +53,8 @@ export class WriterSession {
   }
 
   /**
-   * Runs `work` exclusively. Rejects with a StoreError, or with a FencedError of `work`. After a
-   * connection error, the next call reconnects.
+   * Runs `work` when no other call is running. Rejects with a StoreError, or with a FencedError
+   * that `work` throws. After a connection error, the next call reconnects.
    */
   run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     const result = this.#last.then(() => this.#runAlone(doing, work));
@@ -67,7 +62,7 @@ export class WriterSession {
     return result;
   }
 
-  /** Closes the session after running calls, but does not wait for a silent server. */
+  /** Waits for running calls, but not for a server that does not respond. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const late = new AbortController();
@@ -81,7 +76,7 @@ export class WriterSession {
     await this.#last;
     const client = this.#client;
     if (client === undefined) return;
-    // The server ends the connection later than the client, so the lock is released explicitly.
+    // The lock is released explicitly, because the server ends the connection with a delay.
     await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }
@@ -144,8 +139,8 @@ export class WriterSession {
   }
 
   /**
-   * Returns the holder of the lock if another session holds it. Ends an earlier connection of this
-   * session, because the server may still commit what was sent on it.
+   * Ends an earlier connection of this session, because the server could still commit its
+   * statements. Returns the holder if another writer has the lock.
    */
   async #otherHolder(client: Client): Promise<string | undefined> {
     const rows = await selectRows(client, holdersSql);

@@ -1,6 +1,5 @@
-// The store for PostgreSQL. One connection writes and holds the writer's lock. If a commit rejects
-// with an error other than a FencedError, it is unknown whether the commit is stored. Then the
-// caller must drop its memory and read the last commit.
+// The store for PostgreSQL. If a commit rejects with an error that is not a FencedError, the commit
+// may or may not be stored. The caller must then start again from the last commit.
 
 import type { ClientBase } from "pg";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -39,7 +38,6 @@ import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
 import { PostgresReader, readPositions } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/** Rows of a piece. Converting them takes some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup; if there is none, drop the schema penstock_effects and restart: events that are still in the streams are applied again, and the effects of older events are lost";
@@ -49,16 +47,14 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /** The unfinished commit, whose parts are being written. */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
-  /** The stored trails, as read or written by the connection `of`. */
   #trails:
     | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
     | undefined;
 
   /**
-   * If `isRebuilt`, the store writes into a new schema until `takePlace`, but takes the lock of the
-   * database. Throws a StoreError if the URL is invalid.
+   * If `isRebuilt` is set, the store writes to a new schema until the caller calls `takePlace`.
+   * Throws a StoreError if the URL is invalid.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -100,7 +96,6 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /** Returns whether the session has the lock. The session takes the lock when it connects. */
   holdsLock(): Promise<boolean> {
     return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
@@ -131,7 +126,8 @@ export class PostgresStore implements EffectsStore {
   }
 
   async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
-    // Looks up each row individually, because `uuid = ANY` may scan all rows of the project.
+    // The statement looks up each row individually, because for `uuid = ANY` PostgreSQL might scan
+    // all rows of the project.
     const sql = `SELECT ${boundedSql(tables.members, "found.")}
       FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL (
         ${selectSql(tables.members)}
@@ -207,7 +203,6 @@ export class PostgresStore implements EffectsStore {
     return this.#session.run("commit", async (client) => {
       const known = this.#trails?.of === client ? this.#trails : undefined;
       const byStream = known?.byStream ?? trailsOf(await readPositions(client));
-      // If the outcome is unknown, the trails are read again.
       this.#trails = undefined;
       const { shown } = this.#address;
       const { number, isPart = false } = commit;
@@ -276,7 +271,6 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
   return new Map(positions.map(({ stream, trail }) => [stream, trail]));
 }
 
-/** Returns the columns, then the total size. Properties that are too large together are null. */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
   const sum = `sum(${prefix}property_bytes) OVER ()`;

@@ -1,6 +1,6 @@
-// Converts a commit to one flat array of values per table. Sending these arrays to the SQLite
-// thread takes a fraction of the time of objects. The code for people and links is written by hand,
-// because a commit can have many of these rows.
+// Converts a commit to one flat array of values per table, because sending arrays to the SQLite
+// thread is faster than sending objects. The code for persons and links is written by hand, because
+// their rows are frequent.
 
 import { rowWriter, type Table, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
@@ -15,10 +15,8 @@ import type {
 } from "../../types.ts";
 import * as tables from "./tables.ts";
 
-/** Exclusive maximum of a commit's members. Multiplied by 2^32, it is still a safe integer. */
 const rowsMax = 2 ** 20;
 
-/** Lists whose rows replace or merge with stored rows of the same key. */
 export const upserted = {
   groupTypes: tables.groupTypes,
   groupMembers: tables.groupMembers,
@@ -37,9 +35,7 @@ export interface FlatCommit extends Readonly<Record<keyof typeof upserted, Value
   readonly after: number;
   readonly number: number;
   readonly trailRemoved: Value[];
-  /** New persons with default values in all columns that are not in the table `barePersons`. */
   readonly barePersons: Value[];
-  /** All other new persons. Almost none of these rows exists in the store. */
   readonly newPersons: Value[];
   readonly members: Value[];
   readonly mergedMembers: Value[];
@@ -133,17 +129,15 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * Sorts by the first 32 bits of the uuids, as the index does, so that neighbouring rows are written
- * to the same page. Comparing texts would take longer than writing them.
+ * Sorts the rows by the first 32 bits of their uuids, like the index, so that rows of the same page
+ * are written together.
  */
 function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
-  // Parses the digits before the first hyphen.
   for (const [at, { uuid }] of rows.entries()) keys[at] = Number.parseInt(uuid, 16) * rowsMax + at;
   return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
-/** Returns whether the columns of `barePersons` contain the whole row. */
 function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
   const { distinctId, first, mergedInto, person } = row;
   return (
@@ -205,12 +199,11 @@ export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
   ...{ activeIds: [], spikes: [], activity: [], incidents: [], outbox: [] },
 };
 
-/** Lists without a maximum length. */
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
 
 /**
- * Splits a commit into pieces of at most `rowsMax` rows of one kind, because converting a whole
- * commit would block the event loop. All pieces except the last have `isPart`.
+ * Splits a commit into smaller commits, because converting a whole commit would block the event
+ * loop. Each has at most `rowsMax` rows of a kind. All except the last have `isPart`.
  */
 export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   const { after, number } = commit;
@@ -248,8 +241,8 @@ interface TrailChanges {
 }
 
 /**
- * Returns the difference between two trails that ascend by sequence. A trail has up to 1,000
- * entries and is part of every commit, so only the difference is written.
+ * Returns the difference between two trails in ascending order. A trail has up to 1,000 entries, so
+ * only the difference is written.
  */
 export function trailChanges(before: Trail, after: Trail): TrailChanges {
   const removed: number[] = [];

@@ -1,5 +1,5 @@
-// Converts rows of either database to objects. The converters for people are written by hand,
-// because the number of these rows is large.
+// Converts rows of either database to objects. The converters for persons are written by hand,
+// because these rows are frequent.
 
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
@@ -39,7 +39,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** Converts a row of a member. `merged_into` must be a distinct id, not a uuid. */
+/** Converts a row. Its `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -89,13 +89,8 @@ export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Maximum shown ids of a person. Also the maximum number of uuids in `mergedFrom`. */
 export const shownIdsMax = 100;
 
-/**
- * Converts a person. `ids` has the person's ids in the order in which they were first seen, at most
- * `shownIdsMax` + 1 ids. For a person with one id, `ids` is unused.
- */
 export function personOf(
   row: Row,
   ids: readonly { readonly id: string; readonly uuid: string }[],
@@ -116,7 +111,6 @@ export function personOf(
   };
 }
 
-/** Converts a row of the outbox: the id and the columns of the table. */
 export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
   return { id: id as number, ...outboxOf(row) };
 }
@@ -137,7 +131,7 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/** Converts positions. `trail` must be sorted by stream and sequence. */
+/** Converts rows to positions. The rows of `trail` must be sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {
@@ -160,9 +154,11 @@ interface Step {
 
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
-/** Finds the uuids of the persons of many ids. A row has the uuid or the next row to read. */
+/**
+ * Finds the uuids of the persons of many ids in several steps. In each step, the database returns
+ * for each id either the uuid or the row to read next.
+ */
 export class UuidWalk {
-  /** The uuids in the order of the ids; null for no person, or while unresolved. */
   readonly shown: (string | null)[] = [];
   #steps: Step[] = [];
   #isFirst = true;
@@ -181,7 +177,6 @@ export class UuidWalk {
     return this.#steps;
   }
 
-  /** Takes the rows of `steps`. Throws a StoreError if a row points to a missing row. */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;

@@ -1,6 +1,5 @@
-// Generates the schema of both databases. Users query the tables, so the schema is an interface. A
-// released version never changes, and each change is a new upgrade. Tables with few rows have a
-// readable column next to each timestamp.
+// Generates the schema of both databases. The schema is an interface, because users query the
+// tables. The schema of a released version never changes. Each change is a new upgrade.
 
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
 import * as tables from "./tables.ts";
@@ -8,41 +7,31 @@ import * as tables from "./tables.ts";
 interface Dialect {
   readonly name: "sqlite" | "postgres";
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** Returns the definition of a column that is computed from an expression. */
   computed(name: string, of: string): string;
   time(ms: string): string;
-  /** Returns an expression of a uuid in its usual spelling. */
   uuid(column: string): string;
   json(text: string): string;
-  /** Creates the tables with one row: the last commit, and counts that would need a scan. */
   readonly single: string;
 }
 
 interface Stored {
   readonly table: Table;
-  /** The `<name>_ms` columns that have a readable column `<name>` next to them. */
+  /** The `<name>_ms` columns that have an additional column `<name>` with a readable time. */
   readonly times?: readonly string[];
-  /** More of these columns, in PostgreSQL only, for tables with too many rows in SQLite. */
+  /** Further columns like `times`, but only in PostgreSQL, because the tables have many rows. */
   readonly timesOfPostgres?: readonly string[];
-  /** The type of an additional primary key that numbers the rows. */
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
-  /** Whether rows are only appended. If so, the key is not unique. */
   readonly isAppended?: boolean;
-  /** Whether SQLite stores the rows separately from the index of the primary key. */
   readonly hasRowid?: boolean;
   readonly fillfactor?: number;
   readonly indexes?: readonly string[];
 }
 
 const identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
-/** An id that is not reused after its row was deleted. */
 const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: identity };
 
 const stored: readonly Stored[] = [
   {
-    // The uuid is computed from the distinct id, so one index finds a row by either value. In
-    // SQLite, the rows are in insertion order. So only the writes to the index are scattered,
-    // because the uuids of new ids are in random order.
     table: tables.members,
     id: { sqlite: "INTEGER PRIMARY KEY" },
     fillfactor: 85,
@@ -51,7 +40,6 @@ const stored: readonly Stored[] = [
     ],
   },
   {
-    // Each outcome of the same link is stored once.
     table: tables.links,
     times: ["at_ms"],
     indexes: [
@@ -80,7 +68,6 @@ const stored: readonly Stored[] = [
     isAppended: true,
     indexes: ["INDEX rejected_project ON rejected (project_id, id)"],
   },
-  // Only the newest rejections are retained.
   { table: tables.rejectedTotals, hasRowid: true },
   { table: tables.positions, times: ["watermark_ms"] },
   { table: tables.trail },
@@ -99,9 +86,8 @@ export const sqlite: Dialect = {
     ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
     ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
   },
-  /** A virtual column. It is not stored, but SQLite also computes it at each write, in 3 µs. */
+  /** SQLite does not store this column. It computes the value at each write, which takes 3 µs. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
-  /** Returns a text such as `2026-11-22T10:00:00.000Z`. */
   time: (ms) => {
     const rest = `((${ms} % 1000) + 1000) % 1000`;
     const seconds = `strftime('%Y-%m-%dT%H:%M:%S', (${ms} - ${rest}) / 1000, 'unixepoch')`;
@@ -123,8 +109,7 @@ export const postgres: Dialect = {
   name: "postgres",
   types: {
     ...{ text: 'text COLLATE "C"', uuid: "uuid", integer: "bigint", int32: "integer" },
-    // Unlike jsonb, json retains the text as it was sent, including numbers such as 1e5 and the
-    // order of names.
+    // The type is json, because jsonb would change the text.
     ...{ real: "double precision", boolean: "boolean", json: "json", bytes: "bytea" },
   },
   computed: (name, of) => `${name} timestamptz GENERATED ALWAYS AS (${of}) STORED`,
@@ -143,7 +128,6 @@ export const postgres: Dialect = {
 
 export const schemaVersion = 5;
 
-/** Returns why tables of another version cannot be used, and the fix. */
 export function versionFault(version: number): string {
   const has = `its tables have version ${version}, and this release`;
   return version > schemaVersion
@@ -151,12 +135,14 @@ export function versionFault(version: number): string {
     : `${has} needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
 
-/** Returns the statements that upgrade the tables from a version; 0 for no tables. */
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
-/** Entry n upgrades from version n + 1. Must not use `tables`, which later versions change. */
+/**
+ * The upgrades. The entry at index n upgrades from version n + 1. The code must not use `tables`,
+ * because later versions change it.
+ */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
   const text = isSqlite ? "TEXT" : 'text COLLATE "C"';
@@ -172,7 +158,6 @@ function upgrades({ name }: Dialect): readonly string[] {
        ) AS counted
        GROUP BY project_id;`,
     `CREATE TABLE installation (subject_prefix ${text} NOT NULL)${isSqlite ? " STRICT" : ""};`,
-    // Rows from older versions have no distinct id, so an erasure cannot find them by id.
     `ALTER TABLE rejected ADD COLUMN distinct_id ${text};`,
     "DROP TABLE IF EXISTS runs;",
   ];

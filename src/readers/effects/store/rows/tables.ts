@@ -1,5 +1,5 @@
-// The tables of both databases. The schema is generated from them. Values of a row are written and
-// read in the order of the columns.
+// The tables of both databases. The schema is generated from them. The values of a row are written
+// and read in the order of the columns.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
@@ -17,7 +17,6 @@ const bytes: Column<Uint8Array> = { type: "bytes" };
 const json: Column<string> = { type: "json" };
 const boolean: Column<number> = { type: "boolean" };
 
-/** Returns a text column with values from a closed set. */
 function word<Word extends string>(): Column<Word> {
   return { type: "text" };
 }
@@ -44,8 +43,8 @@ export const members = table(
     first_ms: integer,
     first_rank: text,
     merged_into: orNull(uuid),
-    // In a merged row, all following columns are null. In a person's row, the `first_…` columns are
-    // null if they equal the row's own values, and `main_id` is null if it equals the first id.
+    // In a merged row, this column and the following columns are null. In the row of a person, null
+    // stands for the row's own value; in `main_id`, it stands for the first id.
     first_id: orNull(text),
     first_uuid: orNull(uuid),
     first_id_ms: orNull(integer),
@@ -65,9 +64,11 @@ export const members = table(
 );
 
 const newMember = ["project_id", "uuid", "distinct_id", "first_ms", "first_rank"] as const;
-/** Few columns for the most frequent rows: new persons with one id and default values. */
+/**
+ * The columns of a new person with one id. These rows are the most frequent, so they have few
+ * columns, and the other columns have constant values.
+ */
 export const barePersons = pick(members, [...newMember, "created_at_ms", "last_seen_at_ms"]);
-/** Values of the non-null columns that `barePersons` lacks. */
 export const constantsOfBarePersons = {
   known: 0,
   ids_total: 1,
@@ -184,7 +185,6 @@ export const appliedStreams = pick(positions, [
   "sequence",
   "watermark_ms",
 ]);
-/** The columns of a query that joins `positions` and `position_trail`. */
 export const reachedStreams = table(
   "positions",
   { stream: text },
@@ -200,7 +200,6 @@ export const outbox = table("outbox", { message_id: text }, { subject: text, jso
 
 export const rejectedTotals = table("rejected_totals", { project_id: text }, { total: integer });
 
-/** Rows of `rejected` and `incidents` are only appended, so their keys are not unique. */
 export const rejected = table(
   "rejected",
   { project_id: text },
@@ -225,7 +224,6 @@ export const incidents = table(
   },
 );
 
-/** The tables with a row per project or more, in which every row has the project's id. */
 export const tablesOfProjects = [
   ...[members, links, groups, groupTypes, groupMembers, largeProperties],
   ...[usage, activeIds, spikes, activity, rejected, rejectedTotals],

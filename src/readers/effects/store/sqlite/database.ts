@@ -1,4 +1,4 @@
-// A connection to the database's file. Runs only in separate threads, because node:sqlite is
+// A connection to the database file. It is used only in separate threads, because node:sqlite is
 // synchronous.
 
 import path from "node:path";
@@ -18,11 +18,10 @@ import { isAbsent, mustBeReadable } from "./file-access.ts";
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
-/** Pages (128 MiB) between checkpoints. Many commits change the same pages. */
+/** Pages (128 MiB) between checkpoints. It is high, because commits change the same pages. */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
-/** A statement of node:sqlite, typed for rows as arrays. */
 export interface Statement {
   run(...values: readonly Value[]): { readonly changes: number };
   get(...values: readonly Value[]): Value[] | undefined;
@@ -45,16 +44,14 @@ export class Database {
     this.#db = db;
   }
 
-  /** Opens the file for writing. Creates a missing file, and upgrades the tables. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
-      // The file will contain personal data. SQLite gives the log and its index the same mode.
       makeOwnFile(file);
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);
-        // A power failure can lose the last commits, but never a part of a commit. Their events are
-        // read again.
+        // A power failure can lose the last commits, but it never leaves a part of a commit. The
+        // events of lost commits are read again.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
           PRAGMA journal_size_limit = ${logBytesMax};`);
@@ -67,7 +64,6 @@ export class Database {
     });
   }
 
-  /** Opens the file for reading, even while another process writes. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -104,7 +100,6 @@ export class Database {
     return statement as unknown as Statement;
   }
 
-  /** Runs `work` in the open transaction. If there is none, runs it in a new transaction. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);
@@ -114,7 +109,7 @@ export class Database {
     });
   }
 
-  /** Writes a part. If a part fails, all parts are rolled back, and later parts fail too. */
+  /** Writes a part of a commit. If a part fails, all parts are rolled back. */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
       if (isFirst) {
@@ -128,9 +123,7 @@ export class Database {
     });
   }
 
-  /** Rolls back an incomplete transaction. */
   undo(): void {
-    // SQLite may already have rolled back after an error.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
   }
 
@@ -151,16 +144,15 @@ export class Database {
 }
 
 /**
- * Lets all connections of the process create temporary files in the database's folder, for large
- * rollbacks and sorts. A container may have no other writable folder, and a sort in memory has no
- * limit.
+ * Lets SQLite create its temporary files in the folder of the database. They are needed for large
+ * rollbacks and sorts, and a container may have no other writable folder.
  */
 function spillBeside(file: string, db: DatabaseSync): void {
   const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
   try {
     db.exec(`PRAGMA temp_store_directory = '${folder}'`);
   } catch {
-    // If the folder is read-only, SQLite chooses another folder.
+    // The error is ignored. If the folder is read-only, SQLite uses another folder.
   }
 }
 
@@ -189,11 +181,10 @@ function otherVersion(file: string, version: number): string {
   return `cannot open ${file}: ${versionFault(version)}`;
 }
 
-/** A rebuild does not help, because it reads the positions from the damaged database. */
+/** A rebuild would not help, because it reads the positions from the damaged database. */
 export const remedyOfDamage =
   "restore a copy; if there is none, delete the file and its -wal, and restart: events that are still in the streams are applied again, and the effects of older events are lost";
 
-/** Fixes by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
   5: "another process has locked the file: end that process",
   6: "another process has locked the file: end that process",
@@ -205,7 +196,6 @@ const remedies: Readonly<Record<number, string>> = {
   26: "the file is not an SQLite database: use another file, or delete this file",
 };
 
-/** Runs `work`. Converts errors of SQLite to StoreErrors. */
 export function faults<Result>(what: string, work: () => Result): Result {
   try {
     return work();
@@ -224,9 +214,8 @@ export function faults<Result>(what: string, work: () => Result): Result {
 }
 
 /**
- * Limits a database's name to one writer, with a lock on an empty file next to it. If another
- * process holds the lock, throws a StoreError without waiting. The kernel releases the lock when
- * the process ends.
+ * Locks an empty file next to the database, so that there is only one writer. Throws a StoreError
+ * immediately if another process has the lock.
  */
 export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
@@ -240,7 +229,10 @@ export function takeWriterLock(file: string): FileLock {
   });
 }
 
-/** Returns whether a writer has the lock, without taking it. Throws a StoreError if unknown. */
+/**
+ * Returns true if a writer has the lock. Does not take the lock. Throws a StoreError if the state
+ * of the lock is unknown.
+ */
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;
@@ -264,7 +256,6 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /** If `database` is given, reads in its transaction. */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;
@@ -281,7 +272,7 @@ export class ReadingSide {
     return this.#database.transaction("read", work);
   }
 
-  /** Returns a cached statement. Must be called within `read`. */
+  /** Returns a cached statement. It must be called within `read`. */
   protected prepared(sql: string): Statement {
     return this.#database!.prepared(sql);
   }

@@ -1,5 +1,5 @@
-// Removes persons from the file and overwrites the deleted data. Also truncates the log, unless a
-// process is reading the file.
+// Removes persons from the file and overwrites the deleted data. Truncates the database's
+// write-ahead log, unless another process is reading the file.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { isBusy } from "../../../../platform/base/files.ts";
@@ -16,7 +16,6 @@ import { Database, faults } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
 import { numbered } from "./statements.ts";
 
-/** Maximum wait for a writer's transaction. */
 const patienceMs = 60_000;
 const emptyingMs = 10_000;
 const retryMs = 100;

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 
-/** Throws a StoreError with the fix if this user cannot read the file. */
+/** Throws a StoreError with instructions if this user cannot read the file. */
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
@@ -17,7 +17,7 @@ export function mustBeReadable(file: string): void {
   }
 }
 
-/** Returns whether the file is missing; false if this user has no permission to check. */
+/** Returns true if the file does not exist, and false if the user has no permission to check. */
 export function isAbsent(file: string): boolean {
   try {
     statSync(file);

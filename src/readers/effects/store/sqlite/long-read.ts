@@ -1,5 +1,5 @@
-// Reads the dump in a separate thread and transaction. Meanwhile, the database's log cannot be
-// truncated.
+// Reads the dump in a separate thread and in one transaction. During this time, SQLite cannot
+// truncate the write-ahead log.
 
 import {
   type DumpKind,
@@ -53,7 +53,7 @@ function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
 }
 
 function* personLines(database: Database): Generator<string> {
-  // Sorts only ids. Sorting would write all selected columns to a file, and properties are long.
+  // The query sorts only ids, because a sort writes all selected columns to a temporary file.
   const sorted = database.prepare(`
     SELECT id FROM members WHERE merged_into IS NULL
     ORDER BY project_id, coalesce(first_uuid, uuid)`);

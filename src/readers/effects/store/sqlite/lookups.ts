@@ -1,5 +1,5 @@
-// Looks up the rows of the next batch in a separate thread, while the previous batch is written.
-// The rows may be one commit old. The caller has the newer rows in memory until the commit ends.
+// Looks up the rows for the next batch while the previous batch is being written. A row may be one
+// commit old. The caller keeps the newer row in memory until the commit ends.
 
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, type Value } from "../../../../platform/base/table.ts";
@@ -20,13 +20,11 @@ export class SqliteLookups extends ReadingSide {
     super(file, cacheKiB, database);
   }
 
-  /** Returns the rows from the ids to their persons. `merged_into` is a distinct id. */
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.read(() => {
       const found = new Map<Value, Value[]>();
       let bytes = 0;
       let uuids = distinctIds.map((id) => personUuid(projectId, id));
-      // Each query reads all rows at the same distance from the ids.
       const sql = `${selectSql(tables.members)} WHERE project_id = ?
         AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
       while (uuids.length > 0) {

@@ -1,4 +1,4 @@
-// The queries of the reader, in a separate thread. Each answer is read in one transaction.
+// The queries of the readers, in a separate thread. Each answer is read in one transaction.
 
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
@@ -31,9 +31,7 @@ import { linksMax, linksReadMax } from "../shared-sql.ts";
 import { isWriterLocked, ReadingSide, type Statement } from "./database.ts";
 import { numbered, selectSql, uuidBytes, uuidText, uuidTextsOf } from "./statements.ts";
 
-/** Maximum steps along pointers. A person has at most this many ids. */
 const stepsMax = 10_000;
-/** Selects the members of the person whose row has the uuid ?2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT ?2
     UNION ALL
@@ -126,7 +124,6 @@ export class SqliteQueries extends ReadingSide {
     return isWriterLocked(this.file);
   }
 
-  /** Returns the row of the person; undefined if there is none, or if the pointers form a cycle. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
@@ -142,7 +139,6 @@ export class SqliteQueries extends ReadingSide {
     return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
   }
 
-  /** Returns the first id and the ids seen next, at most `shownIdsMax` + 1. */
   #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
@@ -151,7 +147,7 @@ export class SqliteQueries extends ReadingSide {
     return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
   }
 
-  /** Opens the file for one call, because a file that stays open could never be replaced. */
+  /** Opens the file for one call. If the file stayed open, a rebuild could not replace it. */
   #once<Answer>(work: () => Answer): Versioned<Answer> {
     this.close();
     try {
@@ -166,7 +162,6 @@ export class SqliteQueries extends ReadingSide {
   }
 }
 
-/** Returns the page. If more rows exist, `rows` has one row more than the limit. */
 function pageOf<Result>(
   rows: Iterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

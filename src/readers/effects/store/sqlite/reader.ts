@@ -1,6 +1,3 @@
-// The reader for SQLite. Opens the file read-only at the first query, and does not take the
-// writer's lock.
-
 import type { Value } from "../../../../platform/base/table.ts";
 import type { Position } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
@@ -38,7 +35,7 @@ export class SqliteReader extends SharedReader implements EffectsReader {
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** Ends the thread. Until then, the process cannot exit. */
+  /** Ends the thread. The process cannot exit before. */
   close(): Promise<void> {
     return this.#thread.close();
   }
@@ -86,7 +83,6 @@ export class SqliteReader extends SharedReader implements EffectsReader {
       for (;;) {
         const lines = await batch;
         if (lines.length === 0) return;
-        // The thread reads the next batch while these lines are processed.
         batch = thread.call("dump", kind);
         batch.catch(() => undefined);
         yield* lines;

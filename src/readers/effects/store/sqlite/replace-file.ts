@@ -1,5 +1,5 @@
-// Replaces a database with a rebuilt database. At any moment, one of the two databases has the
-// name. The caller must hold the writer's lock on this name.
+// Replaces a database with a rebuilt database. At every moment, a complete database has the name.
+// The caller must hold the writer's lock for this name.
 
 import {
   closeSync,
@@ -25,7 +25,6 @@ interface Replacing {
 }
 
 const ends = ["", "-wal", "-shm", ".writer-lock"] as const;
-/** Maximum wait for occasional readers, such as a sink that queries people. */
 const readersMsMax = 3_000;
 const retryMs = 20;
 
@@ -34,8 +33,8 @@ export function removeDatabase(file: string): void {
 }
 
 /**
- * Creates an empty file with the owner and mode of the database that it will replace. Throws a
- * StoreError if this user may not set the owner, or if the file system has no hard links.
+ * Creates an empty file with the owner and the mode of the current database. Throws a StoreError if
+ * the user has no permission to set the owner, or if the file system does not support hard links.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
   rmSync(backUp(file));
@@ -59,13 +58,14 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
 }
 
 /**
- * Replaces the database. Returns the new name of the old database. Both files must be in the same
- * folder. Throws a StoreError while another process reads either file.
+ * Replaces the database and returns the new name of the old database. Both files must be in the
+ * same folder. Throws a StoreError if another process is reading one of the files.
  */
 export function replaceDatabase({ file, rebuilt }: Replacing): string {
   for (const one of [rebuilt, file]) intoOneFile(one);
   const backup = backUp(file);
-  // If the old log reappeared after a crash, SQLite would read it as the log of the new database.
+  // The folder is synced first. Otherwise, the old write-ahead log could reappear after a crash,
+  // and SQLite would apply it to the new database.
   syncFolder(file);
   renameSync(rebuilt, file);
   syncFolder(file);
@@ -73,13 +73,12 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
   return backup;
 }
 
-/** Removes the log. Otherwise, the next database of this name would read it. */
+/** Removes the write-ahead log. Otherwise, SQLite would apply it to the next database. */
 function intoOneFile(file: string): void {
   if (!existsSync(file)) throw new StoreError(`cannot open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
     const database = new DatabaseSync(file);
     try {
-      // Takes the exclusive lock. The next writer switches back to WAL.
       retryWhileRead(() => database.exec("PRAGMA journal_mode = DELETE"));
     } finally {
       database.close();
@@ -91,7 +90,6 @@ function intoOneFile(file: string): void {
     );
 }
 
-/** Retries while another process reads, because SQLite does not wait here. */
 function retryWhileRead(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {
@@ -118,10 +116,7 @@ function backUp(file: string): string {
   return backup;
 }
 
-/**
- * Returns an unused name for the backup, because earlier backups may be the only data about old
- * events. If a killed process left a name that links to the database itself, returns this name.
- */
+/** Returns a new name, because an earlier backup may have the only data about old events. */
 function backupName(file: string): string {
   const inode = statSync(file).ino;
   for (let nth = 1; ; nth++) {

@@ -1,10 +1,7 @@
-// Generates the texts of SQLite statements. Values are in the order of the columns.
-
 import { Buffer } from "node:buffer";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
-/** Returns an INSERT. `constants` are additional columns with fixed values. */
 export function insertSql(
   table: Table,
   count = 1,
@@ -17,7 +14,6 @@ export function insertSql(
   return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
 }
 
-/** Returns an upsert, which replaces or merges values as the columns define. */
 export function upsertSql(table: Table, count = 1): string {
   const { key, columns, types } = table;
   const rest = columns.filter((column) => !key.includes(column));
@@ -31,7 +27,6 @@ export function upsertSql(table: Table, count = 1): string {
   return `${insertSql(table, count)} ON CONFLICT (${table.key.join(", ")}) ${change}`;
 }
 
-/** Returns an UPDATE with the parameters of the insert. `constants` have fixed values. */
 export function updateSql(
   table: Table,
   constants: Readonly<Record<string, number | null>> = {},
@@ -46,12 +41,10 @@ export function updateSql(
   return `UPDATE ${name} SET ${set.join(", ")} WHERE ${key.map(equal).join(" AND ")}`;
 }
 
-/** Returns an INSERT of `members`, `barePersons` or `mergedMembers` that changes no row. */
 export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Returns a statement that gives an existing row the values of a newly inserted row. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));
@@ -70,12 +63,11 @@ function marks(table: Table): string {
   return table.columns.map((column) => parameter(table, column, "?")).join(", ");
 }
 
-/** Returns a parameter. A uuid is sent as text and stored as 16 bytes. */
 function parameter({ types }: Table, column: string, mark: string): string {
   return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
 }
 
-/** Converts a uuid to bytes. If the text is not a uuid, the bytes match no row. */
+/** Converts a uuid to bytes. If the text is not a uuid, the result does not match any row. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }
@@ -86,7 +78,6 @@ export function uuidText(bytes: Uint8Array): string {
   return `${a}-${b}-${c}-${d}-${hex.slice(20)}`;
 }
 
-/** Converts the uuids in a row to text, in place. */
 export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[] {
   const isUuid = columns.map((column) => types[column]?.type === "uuid");
   const indices = [...isUuid.keys()].filter((index) => isUuid[index]);
@@ -99,7 +90,6 @@ export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[
   };
 }
 
-/** Converts parameters such as `$1` to the parameters of SQLite. */
 export function numbered(sql: string): string {
   return sql.replaceAll(/\$(\d+)/g, "?$1");
 }

@@ -1,6 +1,5 @@
-// The store for SQLite, in three threads. One writes, one looks up the rows that the next batch
-// needs, and one answers readers. So applying events seldom waits for a commit, and HTTP requests
-// never wait for one.
+// The store for SQLite. It has one thread for writing, one for lookups and one for readers, so that
+// lookups and HTTP requests do not wait for a commit.
 
 import type {
   ActiveIdsRow,
@@ -29,7 +28,6 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
-/** Rows of a piece. Converting them takes some milliseconds. */
 const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
@@ -38,11 +36,8 @@ export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
-  /** Number of the unfinished commit, whose parts are being written. */
   #begun: number | undefined;
-  /** Fulfilled when the requested parts are written or rolled back. */
   #partsWritten: Promise<unknown> = Promise.resolve();
-  /** The stored trails; undefined if they are unknown. */
   #trails: Map<string, Position["trail"]> | undefined;
 
   constructor({ file }: { readonly file: string }) {
@@ -118,14 +113,12 @@ export class SqliteStore implements EffectsStore {
   async #write(commit: Commit): Promise<void> {
     if (this.#trails === undefined) await this.positions();
     const before = this.#trails ?? new Map<string, Position["trail"]>();
-    // If the outcome is unknown, the trails are read again.
     this.#trails = undefined;
     const { number, isPart = false } = commit;
     let isFirst = this.#begun !== number;
     this.#begun = undefined;
     let written: Promise<void> | undefined;
     for (const piece of piecesOf(commit, pieceRowsMax)) {
-      // Converts the next piece while the thread writes the previous piece.
       const rows = flatCommit(piece, before);
       await written;
       written = this.#thread.call("commit", rows, { isFirst, isLast: piece.isPart !== true });
@@ -138,9 +131,8 @@ export class SqliteStore implements EffectsStore {
   }
 
   /**
-   * Returns the thread for look-ups. While a commit is written in parts, only the writer's
-   * connection sees the parts. Waits for running parts first, because between two pieces, rows may
-   * point to rows that are not written yet.
+   * Returns the thread for lookups. While a commit is written in parts, this is the writer's
+   * thread, because only its connection sees the parts.
    */
   async #rows(): Promise<ThreadLink<RowLookups>> {
     await this.#partsWritten;

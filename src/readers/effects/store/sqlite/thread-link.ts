@@ -1,4 +1,5 @@
-// Calls the methods of an object in a database thread, in order. Known errors retain their class.
+// Calls the methods of an object in a database thread in the order of the calls. Errors of known
+// classes keep their class.
 
 import { Worker } from "node:worker_threads";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -32,10 +33,8 @@ type MethodOf<Side> = {
   string;
 type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never[]) => unknown>;
 
-/** Tests run the TypeScript source. A build runs JavaScript. */
 const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
 
-/** A thread that runs the methods of the class `Side`. */
 export class ThreadLink<Side> {
   readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
@@ -46,7 +45,6 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Calls a method. Starts the thread if it does not run, for example after a failure. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -59,7 +57,6 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /** Ends the thread and closes its connection, after all earlier calls. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -74,7 +71,6 @@ export class ThreadLink<Side> {
   #start(): Worker {
     const worker = new Worker(new URL(threadFile, import.meta.url), {
       workerData: this.#data,
-      // node:sqlite reports at each start that it is experimental. The release of Node is pinned.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: `effects-${this.#data.role}`,
     });
@@ -88,8 +84,8 @@ export class ThreadLink<Side> {
     worker.on("error", (error) => {
       fault = error;
     });
-    // Calls are rejected only after the thread has ended, because it may hold the writer's lock
-    // until then.
+    // The calls are rejected only after the thread has ended, because the thread may hold the
+    // writer's lock until then.
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;

@@ -1,5 +1,3 @@
-// The entry point of a database thread. thread-link.ts sends the calls.
-
 import { parentPort, workerData } from "node:worker_threads";
 import { SqliteLongRead } from "./long-read.ts";
 import { SqliteLookups } from "./lookups.ts";

@@ -1,6 +1,3 @@
-// The writer's part of the database, in a separate thread. Takes the lock, writes commits, and
-// reads data that must be as new as the last commit.
-
 import type { FileLock } from "../../../../platform/base/files.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { bindSql } from "../installation.ts";
@@ -20,7 +17,10 @@ import {
   upsertSql,
 } from "./statements.ts";
 
-/** Number of rows per statement, because a call takes about as long as a row. */
+/**
+ * Number of rows per statement. Several rows are written together, because the overhead of a
+ * statement is as large as the cost of a row.
+ */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -32,7 +32,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /** Opens the database. All other methods do so too, because a new thread may have started. */
+  /** Opens the database. All other methods open it too, because they may run in a new thread. */
   open(): void {
     this.#open();
   }
@@ -44,7 +44,10 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** Returns whether the locked file still has its name. If not, another process may lock it. */
+  /**
+   * Returns true if this writer still has the lock. If the locked file was replaced, another
+   * process could lock the new file.
+   */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
@@ -72,7 +75,6 @@ export class SqliteWriter {
     });
   }
 
-  // This method and the next two also see the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -158,7 +160,6 @@ export class SqliteWriter {
     if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
   }
 
-  /** Inserts members, and returns how many are new. Calls `replaces` before a reset. */
   #insertMembers(
     table: Table,
     values: readonly Value[],
@@ -174,8 +175,6 @@ export class SqliteWriter {
       const rows = values.slice(at, at + width * count);
       const inserted = (count === 1 ? one : many).run(...rows).changes;
       added += inserted;
-      // SQLite does not report which rows existed. But a reset does not change rows that were just
-      // inserted.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
         replaces(row);
@@ -191,7 +190,6 @@ export class SqliteWriter {
     if (groups !== 0) this.#prepared("UPDATE totals SET groups = groups + ?").run(groups);
   }
 
-  /** Updates existing rows, inserts the other rows, and returns the number of inserted rows. */
   #put(table: Table, values: readonly Value[]): number {
     const update = this.#prepared(updateSql(table));
     const insert = this.#prepared(insertSql(table));
@@ -212,7 +210,7 @@ export class SqliteWriter {
       `INSERT INTO rejected_totals VALUES (?, ?)
        ON CONFLICT DO UPDATE SET total = total + excluded.total RETURNING total`,
     );
-    // Counts the existing rows, because an operator may have deleted some.
+    // The statement counts the existing rows, because an operator may have deleted some.
     const oldest = this.#prepared(
       `DELETE FROM rejected WHERE project_id = ?1 AND id <= (
          SELECT id FROM rejected WHERE project_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,

@@ -1,0 +1,64 @@
+// Checks that gateways can use the rules of all projects. Shows no text of the rules.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Project } from "../../gateway/projects/project.ts";
+import { type BucketPlace, DamagedEntryError } from "../../gateway/projects/registry/bucket.ts";
+import { readSecret, readVersion } from "../../gateway/projects/rules/versions.ts";
+import { parseRules } from "../../rules/parse.ts";
+import { checkOf, type Finding } from "./finding.ts";
+
+const check = checkOf("rules");
+const checkedAtOnce = 16;
+
+/** Returns the findings about rules that gateways cannot use. Rejects if NATS does not answer. */
+export async function checkRules(
+  connection: NatsConnection,
+  place: BucketPlace,
+  projects: readonly Project[],
+): Promise<Finding[]> {
+  const withRules = projects.filter(({ rulesVersion }) => rulesVersion !== undefined);
+  if (withRules.length === 0) return [];
+  const findings: Finding[] = [];
+  for (let at = 0; at < withRules.length; at += checkedAtOnce) {
+    const asked = withRules.slice(at, at + checkedAtOnce);
+    const found = await Promise.all(asked.map((one) => checkProject(connection, place, one)));
+    findings.push(...found.flat());
+  }
+  if (findings.length > 0) return findings;
+  const all = withRules.length === 1 ? "1 project has" : `${withRules.length} projects have`;
+  return [check.ok(`${all} rules that this release can use`)];
+}
+
+async function checkProject(
+  connection: NatsConnection,
+  place: BucketPlace,
+  { id, rulesVersion: version = 0 }: Project,
+): Promise<Finding[]> {
+  const why = await faultOf(connection, { ...place, id, version });
+  if (why === undefined) return [];
+  return [
+    check.fail(
+      `version ${version} of the rules of project ${id} cannot be used: ${why}: running gateways continue with the version that they have, and gateways that start reject the project's events with 503`,
+      `check the file with this release (\`penstock rules check\`) and apply it again (\`penstock rules apply ${id} FILE\`), or use an earlier version (\`penstock rules history ${id}\`)`,
+    ),
+  ];
+}
+
+async function faultOf(
+  connection: NatsConnection,
+  at: BucketPlace & { readonly id: string; readonly version: number },
+): Promise<string | undefined> {
+  try {
+    const found = await readVersion(connection, at);
+    if (found === undefined) return "the rules bucket has no such version";
+    if ((await readSecret(connection, at)) === undefined)
+      return "the rules bucket has no secret of the project";
+    const parsed = parseRules(found.text);
+    if ("rules" in parsed) return undefined;
+    const { line, column, message } = parsed.errors[0]!;
+    return `line ${line}, column ${column}: ${message}`;
+  } catch (error) {
+    if (error instanceof DamagedEntryError) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,142 @@
+// Prepares a rejected item for a replay with the gateway's own code: whether it is valid now, and
+// the time and uuid that its event gets. Only the rules of the project are not applied, which the
+// gateway does.
+
+import { Buffer } from "node:buffer";
+import { randomFillSync } from "node:crypto";
+import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
+import { ItemTaker, type Job } from "../../gateway/intake/items.ts";
+import { PlainForm } from "../../gateway/intake/plain-form.ts";
+import { Tally } from "../../gateway/intake/tally.ts";
+import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { ItemErrorCode } from "../../platform/base/errors.ts";
+import type { DropCode } from "../../platform/base/warnings.ts";
+import { type ItemView, isPlain } from "../../records/item-view.ts";
+import { createNativeScanner } from "../../records/native.ts";
+import { JsonRecordWriter, type RecordWriter } from "../../records/record.ts";
+import { Header, Row, ScanStatus } from "../../records/table.ts";
+import { UuidSource } from "../../records/uuid.ts";
+import { Verdict } from "../../records/verdict.ts";
+import { type MemberPath, withMember, withoutMember } from "./item-text.ts";
+
+/** The changes of `--set` and `--remove`, in the order of the arguments of each. */
+export interface Changes {
+  readonly set: readonly { readonly path: MemberPath; readonly value: string }[];
+  readonly remove: readonly MemberPath[];
+}
+
+type Prepared =
+  /** The JSON text to send. */
+  | { readonly kind: "valid"; readonly text: string }
+  | { readonly kind: "invalid"; readonly code: string; readonly detail: string };
+
+const scannedRows = 16;
+/** Larger than any record of an item in quarantine. The gateway checks the limit again. */
+const recordBytesMax = 16_777_216;
+
+export class ReplayCheck {
+  readonly #scanner = createNativeScanner(scannedRows);
+  readonly #plainForm = new PlainForm(createNativeScanner(scannedRows));
+  readonly #records = new JsonRecordWriter({
+    uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+  });
+  #timestampMs = Number.NaN;
+  #hasUuid = false;
+  readonly #taker: ItemTaker;
+
+  constructor() {
+    const records: RecordWriter = {
+      begin: (context) => this.#records.begin(context),
+      measure: (_, { timestampMs, uuid }) => {
+        this.#timestampMs = timestampMs;
+        this.#hasUuid = uuid !== "new";
+        return 0;
+      },
+      write: () => {},
+    };
+    this.#taker = new ItemTaker({
+      ...{ slowScanner: createNativeScanner(scannedRows), records, typos: new Typos() },
+      onBug: (bug) => {
+        throw bug;
+      },
+    });
+  }
+
+  /**
+   * Returns the text to send. Its event gets the time that it would have got when it was received:
+   * a replay corrects no clock and knows no time of receipt. An event without a uuid gets the id of
+   * the item, so that a second replay sends the same uuid.
+   */
+  prepare(line: RejectedLine, { set, remove }: Changes): Prepared {
+    let text = line.item;
+    if (text.trimStart().startsWith("{")) {
+      for (const path of remove) text = withoutMember(text, path);
+      for (const { path, value } of set) text = withMember(text, path, value);
+      if (line.sdk !== undefined) text = this.#ofV1(text, line.sdk);
+    }
+    const note = this.#judge(text, line);
+    if (note !== undefined) return { kind: "invalid", ...note };
+    text = withMember(text, ["timestamp"], JSON.stringify(timeText(this.#timestampMs)));
+    text = withoutMember(text, ["offset"]);
+    if (!this.#hasUuid) text = withMember(text, ["uuid"], JSON.stringify(line.id));
+    return { kind: "valid", text };
+  }
+
+  /** Adds to `properties` what an event of the newer protocol has next to them or in headers. */
+  #ofV1(text: string, sdk: object): string {
+    const item = this.#scanned(text);
+    const verdict = new Verdict();
+    const plain = isPlain(item) ? item : this.#plainForm.of(item, verdict, new Tally());
+    if (plain === undefined) return text;
+    const added = this.#plainForm.withAdditions(plain, JSON.stringify(sdk).slice(1, -1), verdict);
+    if (added === undefined || added === item) return text;
+    const { body, table, row } = added;
+    return body.toString("utf8", table[row + Row.ItemStart], table[row + Row.ItemEnd]);
+  }
+
+  #judge(text: string, { lane, received_at, skew_ms: skewMs = 0 }: RejectedLine) {
+    const { body } = this.#scanned(text);
+    const receivedAtMs = Date.parse(received_at);
+    const tally = new OneNote();
+    const frame = { buffer: Buffer.alloc(0), length: 0, events: 0, commit() {}, rollback() {} };
+    const job: Job = {
+      ...{ body, scanner: this.#scanner, tally, receivedAtMs, recordBytesMax, skewMs },
+      ...{ needsTimestamp: false, isEngage: false, unreadableSentAt: undefined },
+      ...{ repaired: undefined, additions: undefined, quarantine: () => {} },
+      frames: { sinkFor: () => frame, endTurn() {}, finish() {}, abandon() {} },
+      template: this.#records.begin({
+        ...{ projectId: "replay", lane, receivedAtMs, sentAtMs: Number.NaN, clientAddress: "" },
+      }),
+    };
+    this.#taker.takeRows(job, 0, 1);
+    return tally.note;
+  }
+
+  #scanned(text: string): ItemView {
+    const body = Buffer.from(`{"batch":[${text}]}`);
+    const status = this.#scanner.scan(body);
+    if (status !== ScanStatus.Ok) throw new Error(`cannot scan a rejected item: status ${status}`);
+    return { body, table: this.#scanner.table, row: Header.Words };
+  }
+}
+
+/** Returns a time as ISO 8601, in the years 0 to 9999. */
+function timeText(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+class OneNote extends Tally {
+  note: { readonly code: string; readonly detail: string } | undefined = undefined;
+
+  override drop(_: number, code: DropCode, explanation: Explanation): void {
+    this.note = { code, detail: textOf(explanation) };
+  }
+
+  override remove(): void {
+    this.note = { code: "performance_event", detail: "$performance_event is not stored" };
+  }
+
+  override fail(_: number, code: ItemErrorCode, explanation: Explanation): void {
+    this.note = { code, detail: textOf(explanation) };
+  }
+}

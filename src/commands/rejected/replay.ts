@@ -1,0 +1,245 @@
+// `penstock rejected replay` sends rejected items to a gateway, which checks them like any other
+// event. An item leaves the quarantine when its event is stored, and only then.
+
+import { resolve } from "node:path";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { readRegistry } from "../../gateway/projects/registry/commands.ts";
+import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import { readHolder } from "../../platform/embedded/data-lock.ts";
+import { managerOf } from "../../platform/nats/api.ts";
+import { audited } from "../audit.ts";
+import { confirm } from "../confirm.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
+import type { Answer } from "../import/answer.ts";
+import { Sender } from "../import/sender.ts";
+import { withNats } from "../nats.ts";
+import { counted } from "../terminal.ts";
+import { countsText, type SelectionOptions, selectedMessages, selectionOf } from "./rejected.ts";
+import { removeLines, type Selection } from "./rejected-messages.ts";
+import { type Changes, ReplayCheck } from "./replay-check.ts";
+
+export interface ReplayOptions extends SelectionOptions {
+  readonly url?: string;
+  readonly set: readonly string[];
+  readonly remove: readonly string[];
+  readonly dryRun: boolean;
+  readonly yes: boolean;
+  readonly giveUpAfter: number;
+}
+
+const changeTimeoutMs = 10_000;
+const notesMax = 20;
+const progressMs = 5_000;
+
+export async function replay(
+  command: ConfiguredCommand,
+  ids: readonly string[],
+  options: ReplayOptions,
+): Promise<void> {
+  const selection = selectionOf("rejected replay", options, ids);
+  const changes = changesOf(options);
+  const url = options.dryRun ? undefined : urlOf(command, options.url);
+  await withNats(command, async (connection) => {
+    const valid = await checked(command, connection, { selection, changes });
+    if (url === undefined) return say(command, "nothing was sent (--dry-run)");
+    if (valid.size === 0) return say(command, "nothing to send");
+    const keys = await keysOf(command, connection, new Set(valid.values()));
+    const question = `Send ${counted(valid.size, "event")} to ${url.origin}?`;
+    if (!options.yes)
+      await confirm(command, { command: "rejected replay", question, word: "replay" });
+    const { set, remove } = options;
+    const entry = { change: "rejected replay", url: url.href, items: valid.size, set, remove };
+    await audited(command, entry, () =>
+      new Replay(command, connection, { valid, keys, changes, url, options }).run(selection),
+    );
+  });
+}
+
+function changesOf({ set, remove }: ReplayOptions): Changes {
+  const wrong = (what: string) => new CommandError(`rejected replay: ${what}`, usageExitCode);
+  const pathOf = (flag: string, text: string): string[] => {
+    const path = text.split(".");
+    if (path.some((name) => name === ""))
+      throw wrong(`${flag} needs a path such as distinct_id or properties.total (got "${text}")`);
+    return path;
+  };
+  return {
+    set: set.map((text) => {
+      const at = text.indexOf("=");
+      if (at <= 0) throw wrong(`--set must be path=value (got "${text}")`);
+      return { path: pathOf("--set", text.slice(0, at)), value: jsonOf(text.slice(at + 1)) };
+    }),
+    remove: remove.map((text) => pathOf("--remove", text)),
+  };
+}
+
+/** Returns a JSON text: the value itself if it is JSON, else a string with it. */
+function jsonOf(value: string): string {
+  try {
+    JSON.parse(value);
+    return value;
+  } catch {
+    return JSON.stringify(value);
+  }
+}
+
+/** Returns the gateway's URL: the given one, or that of the gateway on the data folder. */
+function urlOf({ config }: ConfiguredCommand, given: string | undefined): URL {
+  const isEmbedded = config.natsUrl === undefined;
+  const text = given ?? (isEmbedded ? readHolder(resolve(config.dataDir))?.url : undefined);
+  const parsed = text !== undefined && URL.canParse(text) ? new URL(text) : undefined;
+  if (parsed !== undefined && /^https?:$/.test(parsed.protocol)) return parsed;
+  throw new CommandError(
+    `rejected replay: --url must be the URL of a gateway, such as http://127.0.0.1:8000${given === undefined ? "" : ` (got "${given}")`}`,
+    usageExitCode,
+  );
+}
+
+/** Checks the selected items, and reports them. Returns the valid ones, with their projects. */
+async function checked(
+  command: ConfiguredCommand,
+  connection: NatsConnection,
+  { selection, changes }: { readonly selection: Selection; readonly changes: Changes },
+): Promise<Map<string, string>> {
+  const check = new ReplayCheck();
+  const valid = new Map<string, string>();
+  const invalid = new Map<string, string>();
+  for await (const { lines } of selectedMessages(command, connection, selection))
+    for (const line of lines) {
+      const prepared = check.prepare(line, changes);
+      if (prepared.kind === "valid") valid.set(line.id, line.project_id);
+      else {
+        if (!invalid.has(line.id) && invalid.size < notesMax)
+          note(command, `${line.id}: still invalid: ${prepared.code}: ${prepared.detail}`);
+        invalid.set(line.id, prepared.code);
+      }
+    }
+  const all = valid.size + invalid.size;
+  say(
+    command,
+    `${counted(all, "rejected event")} selected: ${valid.size} valid, ${invalid.size} still invalid`,
+  );
+  if (invalid.size > 0) say(command, `still invalid: ${countsText([...invalid.values()])}`);
+  return valid;
+}
+
+/** Returns the newest key of each project. */
+async function keysOf(
+  { config }: ConfiguredCommand,
+  connection: NatsConnection,
+  ids: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  const { projects } = await readRegistry(connection, { prefix, replicas, hubDomain });
+  const keys = new Map<string, string>();
+  for (const id of ids) {
+    const project = projects.find((one) => one.id === id);
+    const key = project?.enabled === true ? project.keys.at(-1) : undefined;
+    if (key === undefined)
+      throw new CommandError(
+        `rejected replay: the project ${id} is ${project === undefined ? "not in the registry" : "disabled"}, so a gateway rejects its events: add or enable it, or select other projects with --project`,
+      );
+    keys.set(id, key);
+  }
+  return keys;
+}
+
+interface ReplayParts {
+  /** The items to send, with their projects. */
+  readonly valid: ReadonlyMap<string, string>;
+  readonly keys: ReadonlyMap<string, string>;
+  readonly changes: Changes;
+  readonly url: URL;
+  readonly options: ReplayOptions;
+}
+
+class Replay {
+  readonly #command: ConfiguredCommand;
+  readonly #connection: NatsConnection;
+  readonly #of: ReplayParts;
+  readonly #check = new ReplayCheck();
+  readonly #sender: Sender;
+  readonly #sent = new Set<string>();
+  #stored = 0;
+  #notStored: string[] = [];
+
+  constructor(command: ConfiguredCommand, connection: NatsConnection, of: ReplayParts) {
+    this.#command = command;
+    this.#connection = connection;
+    this.#of = of;
+    this.#sender = new Sender({
+      ...{ url: of.url, query: "?replay=1", gzip: false, stop: command.context.stop },
+      giveUpAfterMs: of.options.giveUpAfter * 1_000,
+      trouble: (why) => note(command, why === undefined ? "the gateway responds again" : why),
+    });
+  }
+
+  async run(selection: Selection): Promise<void> {
+    const command = this.#command;
+    const progress = setInterval(
+      () => note(command, `${this.#sent.size} of ${this.#of.valid.size} sent`),
+      progressMs,
+    );
+    try {
+      for await (const one of selectedMessages(command, this.#connection, selection))
+        await this.#replayMessage(one);
+    } finally {
+      clearInterval(progress);
+      this.#sender.close();
+      say(command, `${counted(this.#stored, "event")} stored`);
+      if (this.#notStored.length > 0)
+        say(
+          command,
+          `${counted(this.#notStored.length, "event")} not stored, and still in quarantine: ${countsText(this.#notStored)}`,
+        );
+    }
+  }
+
+  /** Sends the items of a message, one request each. Then removes the stored ones. */
+  async #replayMessage(
+    one: Parameters<typeof removeLines>[1] & { lines: readonly RejectedLine[] },
+  ) {
+    const stored = new Set<string>();
+    try {
+      for (const line of one.lines) {
+        if (!this.#of.valid.has(line.id)) continue;
+        // A copy that a killed command left.
+        if (this.#sent.has(line.id)) stored.add(line.id);
+        else if (await this.#send(line)) stored.add(line.id);
+      }
+    } finally {
+      if (stored.size > 0) {
+        const manager = await managerOf(this.#connection, { timeoutMs: changeTimeoutMs });
+        const removal = { manager, connection: this.#connection, isErased: false };
+        await removeLines(removal, one, ({ id }) => stored.has(id));
+      }
+    }
+  }
+
+  /** Returns whether the event is stored. Throws if the gateway rejects the request itself. */
+  async #send(line: RejectedLine): Promise<boolean> {
+    const prepared = this.#check.prepare(line, this.#of.changes);
+    if (prepared.kind === "invalid") return false;
+    const key = JSON.stringify(this.#of.keys.get(line.project_id));
+    const historical = line.lane === "historical" ? '"historical_migration":true,' : "";
+    const body = `{"api_key":${key},${historical}"batch":[${prepared.text}]}`;
+    const answer = await this.#sender.send(Buffer.from(body), 1);
+    if (answer.kind === "refused")
+      throw new CommandError(
+        `rejected replay: the gateway rejected an event of ${line.project_id}: ${answer.why}. ${counted(this.#stored, "event")} stored before`,
+      );
+    const isStored = answer.kind === "done" && answer.accepted === 1;
+    if (isStored) {
+      this.#stored++;
+      this.#sent.add(line.id);
+    } else this.#notStored.push(codeOf(answer));
+    return isStored;
+  }
+}
+
+/** Returns why the gateway did not store the event. */
+function codeOf(answer: Answer): string {
+  if (answer.kind !== "done") return "too_large";
+  const [first] = [...answer.errors, ...answer.warnings];
+  return first?.code ?? "filtered by a rule of the project";
+}

@@ -1,0 +1,93 @@
+// Reads a rules file, and reports its errors.
+
+import { Buffer } from "node:buffer";
+import { createReadStream } from "node:fs";
+import { rulesFileBytesMax } from "../../rules/limits.ts";
+import {
+  type ParsedRules,
+  parseRules,
+  parseRulesBytes,
+  type RuleError,
+} from "../../rules/parse.ts";
+import type { RulesFile } from "../../rules/rules-file.ts";
+import { CommandError, type ConfiguredCommand, say, usageExitCode } from "../context.ts";
+import { counted } from "../terminal.ts";
+
+interface ReadRules {
+  readonly text: string;
+  readonly rules: RulesFile;
+}
+
+const standardInput = "-";
+
+/** Reads a file, or `-` for standard input. Reads little more than a file may have. */
+async function readStart({ context }: ConfiguredCommand, file: string): Promise<Buffer> {
+  const input =
+    file === standardInput ? context.stdin : createReadStream(file, { end: rulesFileBytesMax });
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of input) {
+      chunks.push(Buffer.from(chunk as Uint8Array));
+      bytes += chunks.at(-1)!.length;
+      if (bytes > rulesFileBytesMax) break;
+    }
+  } catch (error) {
+    const { code = (error as Error).message } = error as NodeJS.ErrnoException;
+    throw new CommandError(`rules: cannot read ${file}: ${code}`, usageExitCode);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Reads and checks a file. */
+export async function checkedFile(
+  command: ConfiguredCommand,
+  file: string,
+): Promise<{ readonly text: string; readonly parsed: ParsedRules }> {
+  const bytes = await readStart(command, file);
+  return { text: bytes.toString(), parsed: parseRulesBytes(bytes) };
+}
+
+/** Reads a file. Prints all of its errors, and throws a CommandError if there is one. */
+export async function requireRules(command: ConfiguredCommand, file: string): Promise<ReadRules> {
+  const { text, parsed } = await checkedFile(command, file);
+  if ("rules" in parsed) return { text, rules: parsed.rules };
+  throw failedCheck(command, file, parsed.errors);
+}
+
+/** Prints the errors as `file:line:column: message`, and returns the error that ends the command. */
+export function failedCheck(
+  command: ConfiguredCommand,
+  file: string,
+  errors: readonly RuleError[],
+): CommandError {
+  const place = file === standardInput ? "standard input" : file;
+  for (const { line, column, message } of errors)
+    say(command, `${place}:${line}:${column}: ${message}`);
+  return new CommandError(`${place}: ${counted(errors.length, "error")}; nothing was changed`);
+}
+
+/** Throws a CommandError if a stored text, written by another release, is not valid here. */
+export function requireValid(text: string, what: string): RulesFile {
+  const parsed = parseRules(text);
+  if ("rules" in parsed) return parsed.rules;
+  const { line, column, message } = parsed.errors[0]!;
+  throw new CommandError(`${what} is not valid in this release: ${line}:${column}: ${message}`);
+}
+
+/** Returns a summary: `privacy: ip truncate; 3 rules (1 observes); 1 schema`. */
+export function summaryOf({ privacy, rules, schemas }: RulesFile): string {
+  const { ip, cutQuery, cutFragment, cookieless } = privacy;
+  const parts = [
+    ...(ip === "keep" ? [] : [`ip ${ip}`]),
+    ...(cutQuery.length > 0 ? [`cut_query ${cutQuery.join(", ")}`] : []),
+    ...(cutFragment ? ["cut_fragment"] : []),
+    ...(cookieless ? ["cookieless"] : []),
+  ];
+  const observing = rules.filter(({ mode }) => mode === "observe").length;
+  return [
+    ...(parts.length > 0 ? [`privacy: ${parts.join(", ")}`] : []),
+    `${counted(rules.length, "rule")}${observing > 0 ? ` (${observing} in mode observe)` : ""}`,
+    counted(schemas.length, "schema"),
+  ].join("; ");
+}

@@ -1,0 +1,196 @@
+// Applies rules to stored events without changing anything, and counts what each rule would do.
+
+import { Buffer } from "node:buffer";
+import { randomBytes } from "node:crypto";
+import { Ascii } from "../../platform/base/ascii.ts";
+import type { Lane } from "../../platform/base/lane.ts";
+import { isPlain } from "../../records/item-view.ts";
+import { createNativeScanner } from "../../records/native.ts";
+import { Header, Row, ScanStatus } from "../../records/table.ts";
+import { Outcome, RuleApplier } from "../../rules/apply.ts";
+import { type CompiledRules, compileRules } from "../../rules/compile.ts";
+import type { PropertyPath, Rule, RuleMode, RulesFile, Scalar } from "../../rules/rules-file.ts";
+import { SchemaTrial } from "./schema-trial.ts";
+
+type Effect = "dropped" | "quarantined" | "changed";
+
+export interface TrialExample {
+  readonly uuid: unknown;
+  readonly event: unknown;
+  readonly received_at: unknown;
+  /** The values of the properties that the rule's conditions name, except hidden ones. */
+  readonly properties: Readonly<Record<PropertyPath, unknown>>;
+}
+
+interface RuleResult {
+  readonly name: string;
+  readonly mode: RuleMode;
+  readonly events: Record<Effect, number>;
+  /** The stored bytes of these events. */
+  bytes: number;
+  readonly examples: TrialExample[];
+}
+
+const examplesMax = 3;
+const shownCharsMax = 60;
+const opening = Buffer.from('{"batch":[');
+const closing = Buffer.from("]}");
+
+export class RulesTrial {
+  readonly results: readonly RuleResult[];
+  /** Events whose URLs the privacy section would cut. */
+  readonly privacy = { changed: 0, bytes: 0 };
+  readonly schemas: SchemaTrial;
+  events = 0;
+  bytes = 0;
+  readonly #file: RulesFile;
+  readonly #rules: CompiledRules;
+  readonly #ofPrivacy: CompiledRules;
+  readonly #counted: Float64Array;
+  readonly #scanner = createNativeScanner();
+  readonly #applier = new RuleApplier(this.#scanner);
+  readonly #hidden: (path: PropertyPath) => boolean;
+
+  constructor(file: RulesFile) {
+    // No hash is printed, so the project's secret is not needed.
+    const context = { version: 1, secret: randomBytes(32) };
+    this.#file = file;
+    this.#rules = compileRules(file, context);
+    this.schemas = new SchemaTrial(this.#rules.schemas);
+    this.#ofPrivacy = compileRules({ ...file, rules: [], schemas: [] }, context);
+    this.#counted = new Float64Array(file.rules.length);
+    this.#hidden = hiddenBy(file.rules);
+    this.results = file.rules.map(({ name, mode }) => ({
+      ...{ name, mode, bytes: 0, examples: [] },
+      events: { dropped: 0, quarantined: 0, changed: 0 },
+    }));
+  }
+
+  /** Applies the rules to lines, each with a line feed at its end. Skips lines that are not JSON. */
+  take(lines: Buffer, lane: Lane): void {
+    if (lines.length === 0) return;
+    const body = Buffer.concat([opening, lines.subarray(0, -1), closing]);
+    for (let at = body.indexOf(Ascii.LineFeed); at !== -1; at = body.indexOf(Ascii.LineFeed, at))
+      body[at] = Ascii.Comma;
+    const { table } = this.#scanner;
+    if (this.#scanner.scan(body) !== ScanStatus.Ok) return;
+    for (let left = table[Header.ItemCount]!; left > 0; ) {
+      const rows = table[Header.RowCount]!;
+      if (rows === 0) return;
+      this.#takeRows(body, lane);
+      left -= rows;
+      if (left > 0) this.#scanner.scanMore(body);
+    }
+  }
+
+  #takeRows(body: Buffer, lane: Lane): void {
+    const { table } = this.#scanner;
+    const view = { body, table, row: 0 };
+    const rowCount = table[Header.RowCount]!;
+    for (let row = 0; row < rowCount; row++) {
+      view.row = Header.Words + row * Row.Words;
+      this.events++;
+      this.bytes += bytesOf(view);
+    }
+    for (const rules of [this.#ofPrivacy, this.#rules]) {
+      const applier = this.#applier;
+      applier.begin(rules, { lane, isEngage: false, isBot: false });
+      const planned = Array.from({ length: rowCount }, (_, row) => {
+        view.row = Header.Words + row * Row.Words;
+        return isPlain(view) ? rules.planOf(view, false) : undefined;
+      });
+      const withMembers = planned.flatMap((plan, row) =>
+        plan?.needsMembers === true ? [row] : [],
+      );
+      if (withMembers.length > 0) applier.find(body, table, withMembers);
+      for (const [row, plan] of planned.entries()) {
+        if (plan === undefined) continue;
+        view.row = Header.Words + row * Row.Words;
+        const outcome = applier.apply(view, plan, row);
+        if (rules === this.#rules) {
+          this.#count(view, outcome);
+          this.schemas.take(applier, outcome);
+        } else if (outcome === Outcome.Changed) {
+          this.privacy.changed++;
+          this.privacy.bytes += bytesOf(view);
+        }
+      }
+      this.schemas.finish(applier);
+    }
+  }
+
+  /** Finds the rules whose counts the last event has raised. */
+  #count(view: { body: Buffer; table: Uint32Array; row: number }, outcome: Outcome): void {
+    const { counts } = this.#rules;
+    const counted = this.#counted;
+    for (let index = 0; index < counts.length; index++) {
+      if (counts[index] === counted[index]) continue;
+      counted[index] = counts[index]!;
+      const result = this.results[index]!;
+      const rule = this.#file.rules[index]!;
+      result.events[effectOf(rule, this.#applier.rule?.index === index, outcome)]++;
+      result.bytes += bytesOf(view);
+      if (result.examples.length < examplesMax) result.examples.push(this.#example(view, rule));
+    }
+  }
+
+  #example(
+    { body, table, row }: { body: Buffer; table: Uint32Array; row: number },
+    { match }: Rule,
+  ): TrialExample {
+    const line = body.toString("utf8", table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
+    const record = JSON.parse(line) as Record<string, unknown>;
+    const { uuid, event, received_at } = record;
+    const shown = [...(match.properties?.keys() ?? [])].filter((path) => !this.#hidden(path));
+    const properties = shown.map((path) => [path, shownValue(valueAt(record, path))] as const);
+    return { uuid, event, received_at, properties: Object.fromEntries(properties) };
+  }
+}
+
+function bytesOf({ table, row }: { table: Uint32Array; row: number }): number {
+  // With the line feed.
+  return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]! + 1;
+}
+
+/** The effect of a rule on an event. The actions decide about a rule in the mode `observe`. */
+function effectOf({ mode, actions }: Rule, isLast: boolean, outcome: Outcome): Effect {
+  if (isLast) return outcome === Outcome.Quarantined ? "quarantined" : "dropped";
+  if (mode === "enforce") return "changed";
+  const kinds = actions.map(({ kind }) => kind);
+  if (kinds.includes("quarantine")) return "quarantined";
+  return kinds.every((kind) => kind === "drop" || kind === "sample") ? "dropped" : "changed";
+}
+
+/** Returns whether a rule removes or hashes a property, so that no example may show its value. */
+function hiddenBy(rules: readonly Rule[]): (path: PropertyPath) => boolean {
+  const actions = rules.flatMap((rule) => rule.actions);
+  const named = new Set(
+    actions.flatMap((action) =>
+      action.kind === "remove" || action.kind === "hash" ? action.paths : [],
+    ),
+  );
+  const kept = actions.flatMap((action) =>
+    action.kind === "keepOnly" ? [new Set(action.paths)] : [],
+  );
+  return (path) => {
+    const whole = path.slice(0, path.indexOf("."));
+    return named.has(path) || named.has(whole) || kept.some((paths) => !paths.has(path));
+  };
+}
+
+function valueAt(record: Record<string, unknown>, path: PropertyPath): unknown {
+  const properties = record["properties"] as Record<string, unknown> | undefined;
+  if (properties !== undefined && Object.hasOwn(properties, path)) return properties[path];
+  const dot = path.indexOf(".");
+  if (dot === -1) return undefined;
+  const [object, name] = [path.slice(0, dot), path.slice(dot + 1)];
+  const members = [properties?.[object], record[object]] as (Record<string, Scalar> | undefined)[];
+  return members.find((one) => one?.[name] !== undefined)?.[name];
+}
+
+function shownValue(value: unknown): unknown {
+  if (typeof value === "object" && value !== null) return "…";
+  return typeof value === "string" && value.length > shownCharsMax
+    ? `${value.slice(0, shownCharsMax)}…`
+    : value;
+}

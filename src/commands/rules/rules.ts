@@ -1,0 +1,229 @@
+// The `rules` commands, except `rules check --against`.
+
+import { isVersion, ProjectError, requireId } from "../../gateway/projects/registry/bucket.ts";
+import { requireExisting } from "../../gateway/projects/registry/commands.ts";
+import {
+  type AppliedRules,
+  applyRules,
+  type RulesVersion,
+  readVersion,
+  rulesInUse,
+  versionsMax,
+  versionsOf,
+} from "../../gateway/projects/rules/versions.ts";
+import { authorOf } from "../audit.ts";
+import { CommandError, type ConfiguredCommand, say, usageExitCode } from "../context.ts";
+import { atRegistry, changedRegistry, requireArguments } from "../registered-project.ts";
+import { forTerminal, table } from "../terminal.ts";
+import { changedLines } from "./line-diff.ts";
+import { checkedFile, failedCheck, requireRules, requireValid, summaryOf } from "./rules-text.ts";
+
+const shaCharsShown = 12;
+
+/** Checks a file without NATS. Exits with code 1 if it has an error. */
+export async function check(
+  command: ConfiguredCommand,
+  file: string,
+  asJson: boolean,
+): Promise<void> {
+  const { parsed } = await checkedFile(command, file);
+  const errors = "errors" in parsed ? parsed.errors : [];
+  if (asJson) {
+    say(command, JSON.stringify({ file, ok: errors.length === 0, errors }, undefined, 2));
+    if (errors.length > 0) throw new CommandError("");
+  } else if ("errors" in parsed) throw failedCheck(command, file, errors);
+  else say(command, `${file}: ok: ${summaryOf(parsed.rules)}`);
+}
+
+export async function apply(command: ConfiguredCommand, id: string, file: string): Promise<void> {
+  requireArguments(() => requireId(id));
+  const { text, rules } = await requireRules(command, file);
+  const author = authorOf(command);
+  const entry = { change: "rules apply", project: id, file };
+  const applied = await changedRegistry(command, entry, (connection, place) =>
+    applyRules(connection, { ...place, id, text, author }),
+  );
+  sayApplied(command, id, { applied, text });
+  if (applied.isNew) say(command, `in use within 2 s: ${summaryOf(rules)}`);
+}
+
+export async function rollback(
+  command: ConfiguredCommand,
+  id: string,
+  versionText: string,
+): Promise<void> {
+  requireArguments(() => requireId(id));
+  const from = versionOf("rules rollback", versionText);
+  const author = authorOf(command);
+  const entry = { change: "rules rollback", project: id, to: from };
+  const { applied, text } = await changedRegistry(command, entry, async (connection, place) => {
+    const at = { ...place, id };
+    const { text } = await requireVersion(connection, { ...at, version: from });
+    requireValid(text, `version ${from} of project ${id}`);
+    return { applied: await applyRules(connection, { ...at, text, author, from }), text };
+  });
+  sayApplied(command, id, { applied, text });
+}
+
+function sayApplied(
+  command: ConfiguredCommand,
+  id: string,
+  { applied, text }: { readonly applied: AppliedRules; readonly text: string },
+): void {
+  const { version, before, isNew } = applied;
+  if (!isNew) {
+    say(command, `project ${id}: nothing to change: version ${version} has this text`);
+    return;
+  }
+  for (const line of changedLines(before?.text ?? "", text)) say(command, line);
+  const was = before === undefined ? "it had no rules" : `was ${before.version}`;
+  say(command, `project ${id}: version ${version} of its rules (${was})`);
+}
+
+interface ShowOptions {
+  readonly version?: string | undefined;
+  readonly json: boolean;
+}
+
+/** Prints the text as it was written, so that its output can be applied again. */
+export async function show(
+  command: ConfiguredCommand,
+  id: string,
+  { version, json }: ShowOptions,
+): Promise<void> {
+  requireArguments(() => requireId(id));
+  const number = version === undefined ? undefined : versionOf("rules show", version);
+  const found = await atRegistry(command, (connection, place) => {
+    const at = { ...place, id };
+    return number === undefined
+      ? requireInUse(connection, at)
+      : requireVersion(connection, { ...at, version: number });
+  });
+  if (json)
+    return say(command, JSON.stringify({ ...versionJson(found), text: found.text }, undefined, 2));
+  const { stdout } = command.context;
+  const isTerminal = (stdout as { isTTY?: boolean }).isTTY === true;
+  stdout.write(isTerminal ? forTerminal(found.text) : found.text);
+}
+
+/** Prints the stored versions, the newest first. */
+export async function history(
+  command: ConfiguredCommand,
+  id: string,
+  asJson: boolean,
+): Promise<void> {
+  requireArguments(() => requireId(id));
+  const { versions, inUse } = await atRegistry(command, async (connection, place) => {
+    const at = { ...place, id };
+    const { rulesVersion } = await requireExisting(connection, at);
+    const numbers = (await versionsOf(connection, at)).reverse();
+    const found = await Promise.all(
+      numbers.map((version) => readVersion(connection, { ...at, version })),
+    );
+    return { versions: found.filter((one) => one !== undefined), inUse: rulesVersion };
+  });
+  const isInUse = ({ version }: RulesVersion) => version === inUse;
+  if (asJson) {
+    const shown = versions.map((one) => ({ ...versionJson(one), in_use: isInUse(one) }));
+    return say(command, JSON.stringify(shown, undefined, 2));
+  }
+  if (versions.length === 0) return say(command, `project ${id} has no rules`);
+  const rows = versions.map((one) => [
+    ...[String(one.version), new Date(one.atMs).toISOString(), one.author],
+    ...[one.sha256.slice(0, shaCharsShown)],
+    [
+      ...(isInUse(one) ? ["in use"] : []),
+      ...(one.from === undefined ? [] : [`the text of ${one.from}`]),
+    ].join(", "),
+  ]);
+  for (const line of table([["VERSION", "WRITTEN", "AUTHOR", "SHA-256", ""], ...rows]))
+    say(command, line);
+}
+
+/**
+ * Prints the changed lines: without versions, from the version before to the one in use; with one
+ * version or file, between it and the one in use; with two versions, from the first to the second.
+ */
+export async function diff(
+  command: ConfiguredCommand,
+  id: string,
+  which: readonly [first?: string | undefined, second?: string | undefined],
+): Promise<void> {
+  requireArguments(() => requireId(id));
+  const [first, second] = which;
+  const isFile = first !== undefined && !/^\d+$/.test(first);
+  if (isFile && second !== undefined)
+    throw new CommandError(
+      `rules diff: give two versions, one version or one file (got "${first}" and "${second}")`,
+      usageExitCode,
+    );
+  const file = isFile ? await requireRules(command, first) : undefined;
+  const versions = (isFile ? [] : [first, second])
+    .filter((text) => text !== undefined)
+    .map((text) => versionOf("rules diff", text));
+  const [from, to] = await atRegistry(command, async (connection, place) => {
+    const at = { ...place, id };
+    const [one, other] = await Promise.all(
+      versions.map((version) => requireVersion(connection, { ...at, version })),
+    );
+    if (one !== undefined && other !== undefined) return [one, other];
+    const inUse = await requireInUse(connection, at);
+    if (one !== undefined) return [one, inUse];
+    if (file !== undefined) return [inUse, file];
+    const earlier = (await versionsOf(connection, at)).filter((one) => one < inUse.version);
+    const before = earlier.at(-1);
+    const found = before && (await readVersion(connection, { ...at, version: before }));
+    return [found || { text: "" }, inUse];
+  });
+  const name = (side: object) =>
+    "version" in side ? `version ${String(side.version)}` : (first ?? "no rules");
+  const lines = changedLines(from.text, to.text);
+  say(
+    command,
+    `project ${id}: ${name(from)} and ${name(to)}${lines.length === 0 ? " have the same lines" : ""}`,
+  );
+  for (const line of lines) say(command, line);
+}
+
+type At = Parameters<typeof rulesInUse>;
+
+async function requireInUse(connection: At[0], at: At[1]): Promise<RulesVersion> {
+  const found = await rulesInUse(connection, at);
+  if (found !== undefined) return found;
+  throw new ProjectError(
+    `project ${at.id} has no rules: its events are stored as they are sent. Give it rules with \`penstock rules apply ${at.id} FILE\``,
+  );
+}
+
+async function requireVersion(
+  connection: At[0],
+  at: At[1] & { readonly version: number },
+): Promise<RulesVersion> {
+  await requireExisting(connection, at);
+  const found = await readVersion(connection, at);
+  if (found !== undefined) return found;
+  const stored = await versionsOf(connection, at);
+  const range = stored.length === 0 ? "it has none" : `it has ${stored.join(", ")}`;
+  throw new ProjectError(
+    `project ${at.id} has no version ${at.version} of its rules: ${range} (at most the newest ${versionsMax} are kept)`,
+  );
+}
+
+function versionOf(command: string, text: string): number {
+  const version = Number(text);
+  if (/^\d+$/.test(text) && isVersion(version)) return version;
+  throw new CommandError(
+    `${command}: the version must be a whole number above 0 (got "${text}")`,
+    usageExitCode,
+  );
+}
+
+function versionJson({ version, atMs, author, sha256, from }: RulesVersion): object {
+  return {
+    version,
+    written: new Date(atMs).toISOString(),
+    author,
+    sha256,
+    ...(from === undefined ? {} : { from }),
+  };
+}

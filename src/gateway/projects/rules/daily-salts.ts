@@ -1,0 +1,204 @@
+// The daily salts of projects whose rules hash addresses. All gateways use the same salt on the
+// same day. A salt is erased within 72 hours, so that nobody can compute the hashes again. The
+// bucket is only at the hub: a copy on a leaf node would keep the salts.
+
+import { randomBytes } from "node:crypto";
+import { DiscardPolicy, type JetStreamManager, jetstream } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
+import {
+  apiCodes,
+  apiPrefixOf,
+  isApiError,
+  isConnected,
+  managerOf,
+  nanosPerMs,
+  streamInfoOf,
+} from "../../../platform/nats/api.ts";
+import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
+import { type BucketPlace, registryTimeoutMs } from "../registry/bucket.ts";
+
+interface DailySaltsOptions extends BucketPlace {
+  readonly connection: NatsConnection;
+  readonly log: Pick<Log, "warn">;
+  /** Returns the time of the events, in epoch milliseconds. */
+  readonly wallMs: () => number;
+}
+
+export const dayMs = 86_400_000;
+const saltBytes = 32;
+/** A salt is created up to an hour before its day begins, so that no event waits for it. */
+const aheadMs = 3_600_000;
+/** A salt is created at most an hour before its day, and erased 70 hours after the day's start. */
+const erasedAfterMs = 70 * 3_600_000;
+/** The store removes a salt that no gateway has erased, without overwriting it. */
+const ageMaxMs = 73 * 3_600_000;
+const tickMs = 30_000;
+const retryMs = 1_000;
+const warningEveryMs = 60_000;
+
+function saltsBucketName(prefix: string): string {
+  return `${prefix}_salts`;
+}
+
+export class DailySalts {
+  readonly #options: DailySaltsOptions;
+  readonly #warning: SparseWarning;
+  readonly #closing = new AbortController();
+  readonly #salts = new Map<string, Map<number, Uint8Array>>();
+  #running: Promise<void> | undefined;
+
+  constructor(options: DailySaltsOptions) {
+    this.#options = options;
+    this.#warning = new SparseWarning(options.log, warningEveryMs);
+  }
+
+  /** Returns the salt of a day, counted from 1970; undefined if it is not known or no longer used. */
+  saltOf(projectId: string, day: number): Uint8Array | undefined {
+    return this.#salts.get(projectId)?.get(day);
+  }
+
+  /**
+   * Provides the salts of a project from now on. Waits for one try, because the addresses of events
+   * without a salt are not stored.
+   */
+  async provide(projectId: string): Promise<void> {
+    if (!this.#salts.has(projectId)) this.#salts.set(projectId, new Map());
+    const isDone = await this.#tried(() => this.#refresh(projectId));
+    this.#running ??= this.#run(isDone);
+  }
+
+  release(projectId: string): void {
+    this.#salts.delete(projectId);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  async #run(isDoneFirst: boolean): Promise<void> {
+    const { signal } = this.#closing;
+    for (let isDone = isDoneFirst; !signal.aborted; ) {
+      await pauseUntilAborted(isDone ? tickMs : retryMs, signal, { ref: false });
+      if (!signal.aborted) isDone = await this.#tried(() => this.#refreshAll());
+    }
+  }
+
+  async #refreshAll(): Promise<void> {
+    for (const projectId of this.#salts.keys()) await this.#refresh(projectId);
+    await this.eraseOld();
+  }
+
+  /** Returns false if the store did not answer. */
+  async #tried(work: () => Promise<void>): Promise<boolean> {
+    const { connection } = this.#options;
+    if (connection.isClosed() || !isConnected(connection)) return false;
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      const reason = (error as Error).message;
+      this.#warning.warn({ reason }, "daily salts: the store does not answer, trying again");
+      return false;
+    }
+  }
+
+  /** Reads or creates the salts of today and of a day that begins soon. Forgets older salts. */
+  async #refresh(projectId: string): Promise<void> {
+    const nowMs = this.#options.wallMs();
+    const today = Math.floor(nowMs / dayMs);
+    const salts = this.#salts.get(projectId);
+    if (salts === undefined) return;
+    // A request that arrived before midnight may be processed after it.
+    for (const day of salts.keys()) if (day < today - 1) salts.delete(day);
+    for (const day of new Set([today, Math.floor((nowMs + aheadMs) / dayMs)]))
+      if (!salts.has(day)) salts.set(day, await this.#readOrCreate(projectId, day));
+  }
+
+  async #readOrCreate(projectId: string, day: number): Promise<Uint8Array> {
+    const { connection, prefix, hubDomain } = this.#options;
+    const manager = await this.#manager();
+    await this.#ensureBucket(manager);
+    const subject = `${bucketSubjects(saltsBucketName(prefix))}${projectId}.${day}`;
+    const publishTo = hubDomain === undefined ? subject : `${apiPrefixOf(hubDomain)}.${subject}`;
+    const salt = randomBytes(saltBytes);
+    try {
+      const options = { expect: { lastSubjectSequence: 0 }, timeout: registryTimeoutMs };
+      await jetstream(connection).publish(publishTo, salt, options);
+      return salt;
+    } catch (error) {
+      if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
+    }
+    const stream = bucketStream(saltsBucketName(prefix));
+    const found = await manager.streams.getMessage(stream, { last_by_subj: subject });
+    if (found === null || found.data.length !== saltBytes)
+      throw new Error(`the salt of day ${day} of project ${projectId} is damaged`);
+    return found.data;
+  }
+
+  /** Creates the stream like a bucket that allows the deletion of single messages. */
+  async #ensureBucket(manager: JetStreamManager): Promise<void> {
+    const { prefix, replicas } = this.#options;
+    const name = saltsBucketName(prefix);
+    if ((await streamInfoOf(manager, bucketStream(name))) !== undefined) return;
+    await manager.streams.add({
+      name: bucketStream(name),
+      subjects: [`${bucketSubjects(name)}>`],
+      num_replicas: replicas,
+      max_msgs_per_subject: 1,
+      max_age: ageMaxMs * nanosPerMs,
+      discard: DiscardPolicy.New,
+      allow_direct: true,
+      allow_rollup_hdrs: true,
+    });
+  }
+
+  /** Overwrites old salts in the store's files. Gateways do this at the same time, which is safe. */
+  async eraseOld(): Promise<void> {
+    const { prefix, wallMs } = this.#options;
+    const nowMs = wallMs();
+    await eraseSalts(await this.#manager(), prefix, {
+      ...{ filter: ">", isOld: (day) => nowMs - day * dayMs >= erasedAfterMs },
+    });
+  }
+
+  #manager(): Promise<JetStreamManager> {
+    const { connection, hubDomain: domain } = this.#options;
+    const at = { timeoutMs: registryTimeoutMs, ...(domain === undefined ? {} : { domain }) };
+    return managerOf(connection, at);
+  }
+}
+
+/** Overwrites all salts of a project. */
+export async function removeSalts(
+  connection: NatsConnection,
+  { prefix, id }: BucketPlace & { readonly id: string },
+): Promise<void> {
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  await eraseSalts(manager, prefix, { filter: `${id}.*`, isOld: () => true });
+}
+
+async function eraseSalts(
+  manager: JetStreamManager,
+  prefix: string,
+  { filter, isOld }: { readonly filter: string; readonly isOld: (day: number) => boolean },
+): Promise<void> {
+  const name = saltsBucketName(prefix);
+  const [stream, subjects] = [bucketStream(name), bucketSubjects(name)];
+  if ((await streamInfoOf(manager, stream)) === undefined) return;
+  const { state } = await manager.streams.info(stream, { subjects_filter: subjects + filter });
+  for (const subject of Object.keys(state.subjects ?? {})) {
+    if (!isOld(Number(subject.slice(subject.lastIndexOf(".") + 1)))) continue;
+    try {
+      const message = await manager.streams.getMessage(stream, { last_by_subj: subject });
+      if (message !== null) await manager.streams.deleteMessage(stream, message.seq, true);
+    } catch (error) {
+      const isGone =
+        isApiError(error, apiCodes.noMessageFound) ||
+        isApiError(error, apiCodes.streamMessageDeleteFailed);
+      if (!isGone) throw error;
+    }
+  }
+}

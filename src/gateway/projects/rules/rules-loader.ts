@@ -1,0 +1,211 @@
+// Loads the rules of projects and compiles them. A project keeps the version that it has until the
+// next one is compiled.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../../platform/base/log.ts";
+import { pauseUntilAborted } from "../../../platform/base/retry.ts";
+import { type CompiledRules, compileRules } from "../../../rules/compile.ts";
+import {
+  type BucketPlace,
+  bucketName,
+  bucketReader,
+  DamagedEntryError,
+  openBucket,
+  raiseReplicas,
+} from "../registry/bucket.ts";
+import { DailySalts } from "./daily-salts.ts";
+import { readSecret, readVersion } from "./versions.ts";
+
+interface RulesLoaderOptions extends BucketPlace {
+  readonly connection: NatsConnection;
+  readonly log: Log;
+  /** Returns the time of the events, in epoch milliseconds. */
+  readonly wallMs: () => number;
+  /** Called after the rules of a project have changed. */
+  readonly onLoaded: (projectId: string) => void;
+}
+
+interface Wanted {
+  readonly version: number;
+  /** The rules in use, perhaps of an earlier version. */
+  rules: CompiledRules | undefined;
+  /** Why the version is not in use; undefined before the first try and afterwards. */
+  fault: string | undefined;
+}
+
+/** A version that this release cannot use, even if it is read again. */
+class UnusableRulesError extends Error {}
+
+/** Number of versions that are read at the same time. */
+const loadsAtOnce = 16;
+const retryMsDefault = 1_000;
+const faultsNamedMax = 5;
+
+export class RulesLoader {
+  readonly #options: RulesLoaderOptions & { readonly retryMs?: number };
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #queue = new Set<string>();
+  readonly #closing = new AbortController();
+  readonly #loading = new Set<Promise<void>>();
+  readonly salts: DailySalts;
+  #isPrepared = false;
+
+  constructor(options: RulesLoaderOptions & { readonly retryMs?: number }) {
+    this.#options = options;
+    this.salts = new DailySalts(options);
+  }
+
+  /** Returns the rules to use for a project; undefined if there are none or none is usable yet. */
+  rulesOf(projectId: string): CompiledRules | undefined {
+    return this.#wanted.get(projectId)?.rules;
+  }
+
+  /** Starts to load a version. The rules in use stay until it is compiled. */
+  want(projectId: string, version: number | undefined): void {
+    const before = this.#wanted.get(projectId);
+    if (version === undefined) {
+      this.forget(projectId);
+      return;
+    }
+    if (before?.version === version) return;
+    this.#wanted.set(projectId, { version, rules: before?.rules, fault: undefined });
+    this.#enqueue(projectId);
+  }
+
+  forget(projectId: string): void {
+    this.#wanted.delete(projectId);
+    this.#queue.delete(projectId);
+    this.salts.release(projectId);
+  }
+
+  /** Number of projects whose version in the registry is not in use here. */
+  get faulty(): number {
+    let count = 0;
+    for (const { fault } of this.#wanted.values()) if (fault !== undefined) count++;
+    return count;
+  }
+
+  get warnings(): readonly string[] {
+    const found = [...this.#wanted].filter(([, { fault }]) => fault !== undefined);
+    const more = found.length - faultsNamedMax;
+    return [
+      ...found.slice(0, faultsNamedMax).map(([projectId, wanted]) => warningOf(projectId, wanted)),
+      ...(more > 0 ? [`and the rules of ${more} more projects`] : []),
+    ];
+  }
+
+  /** Resolves when each wanted version has been tried, or after the time. */
+  async settled(waitMsMax: number): Promise<void> {
+    const late = pauseUntilAborted(waitMsMax, this.#closing.signal, { ref: false });
+    const all = async () => {
+      while (this.#loading.size > 0) await Promise.all(this.#loading);
+    };
+    await Promise.race([all(), late]);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#loading);
+    await this.salts.close();
+  }
+
+  #enqueue(projectId: string): void {
+    this.#queue.add(projectId);
+    if (this.#loading.size >= loadsAtOnce) return;
+    const loading: Promise<void> = this.#loadAll().finally(() => {
+      this.#loading.delete(loading);
+      const [next] = this.#queue;
+      if (next !== undefined) this.#enqueue(next);
+    });
+    this.#loading.add(loading);
+  }
+
+  async #loadAll(): Promise<void> {
+    for (const projectId of this.#queue) {
+      this.#queue.delete(projectId);
+      if (!this.#closing.signal.aborted) await this.#load(projectId);
+    }
+  }
+
+  async #load(projectId: string): Promise<void> {
+    const wanted = this.#wanted.get(projectId);
+    if (wanted === undefined) return;
+    const { version } = wanted;
+    const { log, onLoaded } = this.#options;
+    try {
+      const rules = await this.#compiled(projectId, version);
+      // A newer version may be wanted meanwhile.
+      if (this.#wanted.get(projectId) !== wanted) return;
+      if (wanted.fault !== undefined)
+        log.info({ project: projectId, version }, "rules: usable again");
+      wanted.rules = rules;
+      wanted.fault = undefined;
+      onLoaded(projectId);
+    } catch (error) {
+      if (this.#wanted.get(projectId) !== wanted || this.#closing.signal.aborted) return;
+      const reason = (error as Error).message;
+      if (wanted.fault !== reason) {
+        wanted.fault = reason;
+        log.error(
+          { project: projectId, version, reason },
+          `rules: ${warningOf(projectId, wanted)}`,
+        );
+      }
+      const isFinal = error instanceof UnusableRulesError;
+      if (!isFinal) void this.#retryLater(projectId, wanted);
+    }
+  }
+
+  async #retryLater(projectId: string, wanted: Wanted): Promise<void> {
+    const { retryMs = retryMsDefault } = this.#options;
+    await pauseUntilAborted(retryMs, this.#closing.signal, { ref: false });
+    if (!this.#closing.signal.aborted && this.#wanted.get(projectId) === wanted)
+      this.#enqueue(projectId);
+  }
+
+  async #compiled(projectId: string, version: number): Promise<CompiledRules> {
+    const { connection, ...place } = this.#options;
+    const at = { ...place, id: projectId, version };
+    await this.#prepareBucket();
+    const [found, secret] = await Promise.all([
+      readVersion(connection, at).catch((error: unknown) => {
+        throw error instanceof DamagedEntryError ? new UnusableRulesError(error.message) : error;
+      }),
+      readSecret(connection, at),
+    ]);
+    if (found === undefined) throw new Error("the rules bucket has no such version");
+    if (secret === undefined) throw new Error("the rules bucket has no secret of the project");
+    // Loaded only if a project has rules.
+    const { parseRules } = await import("../../../rules/parse.ts");
+    const parsed = parseRules(found.text);
+    if ("errors" in parsed) {
+      const { line, column, message } = parsed.errors[0]!;
+      throw new UnusableRulesError(
+        `this release cannot read it: line ${line}, column ${column}: ${message}`,
+      );
+    }
+    if (parsed.rules.privacy.ip === "hash") await this.salts.provide(projectId);
+    else this.salts.release(projectId);
+    const saltOf = (day: number) => this.salts.saltOf(projectId, day);
+    return compileRules(parsed.rules, { version, secret, saltOf });
+  }
+
+  /** Creates the mirror of the hub's bucket on a leaf node, and raises the replicas elsewhere. */
+  async #prepareBucket(): Promise<void> {
+    const { connection, log, ...place } = this.#options;
+    if (this.#isPrepared) return;
+    if (place.hubDomain !== undefined) await openBucket(connection, { ...place, kind: "rules" });
+    const state = await (await bucketReader(connection, bucketName(place.prefix, "rules"))).state();
+    if (state === undefined) throw new Error("there is no rules bucket");
+    await raiseReplicas(connection, { config: state.config, replicas: place.replicas, log });
+    this.#isPrepared = true;
+  }
+}
+
+function warningOf(projectId: string, { version, rules, fault }: Wanted): string {
+  const effect =
+    rules === undefined
+      ? "its events get 503"
+      : `its events are handled by version ${rules.version}`;
+  return `version ${version} of the rules of project ${projectId} is not in use: ${fault}; ${effect}`;
+}

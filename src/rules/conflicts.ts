@@ -1,0 +1,190 @@
+// Finds rules that cannot have the effect that their author expects. Reports only certain
+// conflicts: two rules that overlap for some events only are no conflict.
+
+import { isDeepStrictEqual } from "node:util";
+import { readProperties } from "./compile.ts";
+import { coversPattern, matchesPattern } from "./pattern.ts";
+import type { Action, Match, PropertyPath, Rule } from "./rules-file.ts";
+
+interface Conflict {
+  /** The index of the rule to change. */
+  readonly index: number;
+  /** The member of the rule to change, by its name in the file. */
+  readonly action: string;
+  readonly message: string;
+}
+
+type Kind = Action["kind"];
+
+export function findConflicts(rules: readonly Rule[]): Conflict[] {
+  return rules.flatMap((rule, index) => [
+    ...conflictsInside(rule).map((found) => ({ index, ...found })),
+    ...(rule.mode === "enforce" ? conflictsWithEarlier(rules, index) : []),
+  ]);
+}
+
+/** Pairs of actions that must not name the same property, and why. */
+const exclusive: readonly (readonly [first: Kind, second: Kind, why: string])[] = [
+  ["remove", "hash", "a removed property cannot be hashed"],
+  ["remove", "cut", "a removed property cannot be cut"],
+  ["remove", "set", "set would add it again"],
+  ["hash", "cut", "cut would shorten the hash"],
+  ["hash", "set", "set would replace the hash"],
+  ["cut", "set", "set would replace the cut text"],
+  ["keepOnly", "remove", "keep_only keeps it"],
+];
+
+function conflictsInside({ actions }: Rule): Omit<Conflict, "index">[] {
+  const byKind = new Map(actions.map((action) => [action.kind, pathsOf(action)]));
+  const twice = exclusive.flatMap(([first, second, why]) => {
+    const other = new Set(byKind.get(second));
+    const both = (byKind.get(first) ?? []).filter((path) => other.has(path));
+    const names = `${memberOf(first)} and ${memberOf(second)}`;
+    return both.map((path) => ({
+      action: memberOf(second),
+      message: `${names} both name ${path}: ${why}`,
+    }));
+  });
+  const kept = byKind.get("keepOnly");
+  const lost = (["hash", "cut"] as const).flatMap((kind) =>
+    (byKind.get(kind) ?? [])
+      .filter((path) => kept !== undefined && isRemovedByKeepOnly(path, kept))
+      .map((path) => ({
+        action: memberOf(kind),
+        message: `keep_only removes ${path}, so ${kind} has no effect: add ${path} to keep_only`,
+      })),
+  );
+  return [...twice, ...lost];
+}
+
+function conflictsWithEarlier(
+  rules: readonly Rule[],
+  index: number,
+): (Conflict & { readonly index: number })[] {
+  const rule = rules[index]!;
+  for (let at = 0; at < index; at++) {
+    const earlier = rules[at]!;
+    if (earlier.mode !== "enforce" || !covers(earlier.match, rule.match)) continue;
+    const between = rules.slice(at + 1, index);
+    if (changesMatch(between, rule.match)) continue;
+    const ending = earlier.actions.find(({ kind }) => kind === "drop" || kind === "quarantine");
+    if (ending !== undefined && hasFixedConditions(earlier.match)) {
+      const verb = ending.kind === "drop" ? "drops" : "quarantines";
+      const message = `it never matches, because rule ${earlier.name} ${verb} the same events earlier: remove it or put it first`;
+      return [{ index, action: "name", message }];
+    }
+    const lost = removedEarlier(earlier, between, rule);
+    if (lost !== undefined) return [{ index, ...lost }];
+  }
+  const sampled = sampledEarlier(rules, index);
+  return sampled === undefined ? [] : [{ index, action: "sample", message: sampled }];
+}
+
+/** The effect of a rule on a property that an earlier rule has removed from all its events. */
+function removedEarlier(
+  earlier: Rule,
+  between: readonly Rule[],
+  rule: Rule,
+): Omit<Conflict, "index"> | undefined {
+  for (const { kind, path } of rule.actions.flatMap(changedPaths)) {
+    const remover = earlier.actions.find(
+      (action) =>
+        (action.kind === "remove" && action.paths.includes(path)) ||
+        (action.kind === "keepOnly" && isRemovedByKeepOnly(path, action.paths)),
+    );
+    if (remover === undefined) continue;
+    const isSetAgain = [earlier, ...between, rule].some(({ actions }) =>
+      actions.some((action) => action.kind === "set" && action.values.has(path)),
+    );
+    if (isSetAgain) continue;
+    const message = `rule ${earlier.name} has removed ${path} before (${memberOf(remover.kind)}), so ${kind} has no effect: remove it here, or put this rule first`;
+    return { action: memberOf(kind), message };
+  }
+  return undefined;
+}
+
+function changedPaths(action: Action): { kind: "hash" | "cut"; path: PropertyPath }[] {
+  if (action.kind !== "hash" && action.kind !== "cut") return [];
+  return pathsOf(action).map((path) => ({ kind: action.kind, path }));
+}
+
+/**
+ * Sampling keeps the same distinct ids in every rule. So two rules that sample an event keep the
+ * smaller share, not the product.
+ */
+function sampledEarlier(rules: readonly Rule[], index: number): string | undefined {
+  const rule = rules[index]!;
+  if (!rule.actions.some(({ kind }) => kind === "sample")) return undefined;
+  const other = rules
+    .slice(0, index)
+    .find(
+      (earlier) =>
+        earlier.mode === "enforce" &&
+        earlier.actions.some(({ kind }) => kind === "sample") &&
+        (covers(earlier.match, rule.match) || covers(rule.match, earlier.match)),
+    );
+  return (
+    other &&
+    `rule ${other.name} samples the same events: two samples keep the smaller share, not the product: sample them in one rule`
+  );
+}
+
+/** Returns whether every event that matches `other` matches `match`, if nothing changes it. */
+function covers(match: Match, other: Match): boolean {
+  const names = ["event", "sdk", "sdkVersion"] as const;
+  return (
+    names.every((name) => coversPatterns(match[name], other[name])) &&
+    (match.lane === undefined || match.lane === other.lane) &&
+    (match.bot === undefined || match.bot === other.bot) &&
+    [...(match.properties ?? [])].every(([path, condition]) =>
+      isDeepStrictEqual(condition, other.properties?.get(path)),
+    )
+  );
+}
+
+function coversPatterns(
+  patterns: readonly string[] | undefined,
+  others: readonly string[] | undefined,
+): boolean {
+  if (patterns === undefined) return true;
+  return (
+    others?.every((other) => patterns.some((pattern) => coversPattern(pattern, other))) === true
+  );
+}
+
+/** Whether no rule can change that an event matches. Rules change properties and names only. */
+function hasFixedConditions({ sdk, sdkVersion, properties }: Match): boolean {
+  return sdk === undefined && sdkVersion === undefined && properties === undefined;
+}
+
+/** Whether one of the rules can give an event a name that matches. */
+function changesMatch(rules: readonly Rule[], { event: patterns }: Match): boolean {
+  return rules.some(({ actions }) =>
+    actions.some(
+      (action) =>
+        action.kind === "rename" &&
+        (patterns === undefined ||
+          patterns.some((pattern) => matchesPattern(pattern, action.event))),
+    ),
+  );
+}
+
+const readByPenstock: ReadonlySet<string> = new Set(readProperties);
+
+/** `keep_only` keeps the properties that Penstock reads, with all their members. */
+function isRemovedByKeepOnly(path: PropertyPath, kept: readonly PropertyPath[]): boolean {
+  const [whole = path] = path.split(".");
+  const isKept = (name: string) => kept.includes(name) || readByPenstock.has(name);
+  return !isKept(path) && !isKept(whole) && !kept.some((one) => one.startsWith(`${path}.`));
+}
+
+function pathsOf(action: Action): readonly PropertyPath[] {
+  if ("paths" in action) return action.paths;
+  if (action.kind === "set") return [...action.values.keys()];
+  if (action.kind === "cut") return [...action.bytes.keys()];
+  return [];
+}
+
+function memberOf(kind: Kind): string {
+  return kind === "keepOnly" ? "keep_only" : kind;
+}

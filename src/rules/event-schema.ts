@@ -1,0 +1,479 @@
+// Checks the properties of events against the schemas of a project. Most checks read the bytes of a
+// member; JSON.parse runs only if a schema looks inside an object or array, and for messages.
+
+import { Buffer } from "node:buffer";
+import { TokenType } from "../records/table.ts";
+import { schemaErrorsMax } from "../records/verdict.ts";
+import type { EventSchema, Scalar, SchemaMode } from "./rules-file.ts";
+import { compilePattern, patternBytesMax, type TextTest } from "./schema-pattern.ts";
+import type { JsonSchema } from "./schema-subset.ts";
+
+/** The members of the `properties` of one event. An entry is a number from 1 on. */
+export interface SchemaMembers {
+  readonly body: Buffer;
+  /** Returns the last member with a path; 0 if there is none. */
+  entryOf(path: number): number;
+  typeOf(entry: number): TokenType;
+  startOf(entry: number): number;
+  endOf(entry: number): number;
+  readonly firstEntry: number;
+  readonly lastEntry: number;
+  /** Whether an entry is a member of `properties` itself, not of an object inside. */
+  isProperty(entry: number): boolean;
+  /** Returns the path of a member; 0 if it has none. */
+  pathAt(entry: number): number;
+  nameAt(entry: number): string;
+  /** Whether the name of a member begins with `$`. */
+  hasDollarAt(entry: number): boolean;
+}
+
+/** Maximum characters of a property's path, and of a rule, in an error. */
+export const pathCharsShownMax = 100;
+const shownValuesMax = 5;
+
+/** Properties that SDKs add. They are never additional properties. */
+const sdkProperties: ReadonlySet<string> = new Set(["token", "distinct_id"]);
+
+export function isSdkProperty(name: string): boolean {
+  return name.startsWith("$") || sdkProperties.has(name);
+}
+
+const noErrors: readonly string[] = [];
+
+/** `pathOf` returns the number of a member of `properties`, by its name. */
+export function compileSchema(
+  schema: EventSchema,
+  pathOf: (name: string) => number,
+): CompiledSchema {
+  return new CompiledSchema(schema, pathOf);
+}
+
+interface PropertyCheck {
+  readonly name: string;
+  readonly path: number;
+  readonly isRequired: boolean;
+  readonly value: ValueSchema;
+}
+
+export class CompiledSchema {
+  readonly event: string;
+  readonly version: number;
+  readonly mode: SchemaMode;
+  /** Whether every property is read, not only those that the schema names. */
+  readonly readsAll: boolean;
+  /** The member of records whose properties are valid, as JSON. */
+  readonly validStamp: string;
+  /** Number of checked events. */
+  valid = 0;
+  invalid = 0;
+  readonly #checks: readonly PropertyCheck[];
+  readonly #named: ReadonlySet<number>;
+  readonly #other: ValueSchema | false | undefined;
+
+  constructor({ event, version, mode, properties }: EventSchema, pathOf: (name: string) => number) {
+    this.event = event;
+    this.version = version;
+    this.mode = mode;
+    this.validStamp = JSON.stringify({ version, ok: true });
+    const schema = properties as JsonSchema;
+    const values = new Map(Object.entries(schema.properties ?? {}));
+    const required = new Set(schema.required);
+    this.#checks = [...new Set([...values.keys(), ...required])].map((name) => ({
+      ...{ name, path: pathOf(name), isRequired: required.has(name) },
+      value: new ValueSchema(values.get(name) ?? {}),
+    }));
+    this.#named = new Set([...values.keys()].map(pathOf));
+    this.#other = otherOf(schema);
+    this.readsAll = this.#other !== undefined;
+  }
+
+  /** Returns the errors of one event; empty if its properties are valid. */
+  check(members: SchemaMembers): readonly string[] {
+    let errors: ErrorList | undefined;
+    for (const { name, path, isRequired, value } of this.#checks) {
+      const entry = members.entryOf(path);
+      if (entry === 0) {
+        if (isRequired) {
+          errors ??= new ErrorList();
+          errors.add(name, missing);
+        }
+      } else if (!value.mayPass(members, entry)) {
+        errors ??= new ErrorList();
+        value.explain(valueAt(members, entry), name, errors);
+      }
+    }
+    if (this.#other !== undefined) errors = this.#checkOthers(members, this.#other, errors);
+    return errors === undefined ? noErrors : errors.texts;
+  }
+
+  /** Returns the member of a record, as JSON. */
+  stampOf(errors: readonly string[]): string {
+    if (errors.length === 0) return this.validStamp;
+    return JSON.stringify({ version: this.version, ok: false, errors });
+  }
+
+  #checkOthers(
+    members: SchemaMembers,
+    other: ValueSchema | false,
+    before: ErrorList | undefined,
+  ): ErrorList | undefined {
+    let errors = before;
+    for (let entry = members.firstEntry; entry <= members.lastEntry; entry++) {
+      if (!members.isProperty(entry) || members.hasDollarAt(entry)) continue;
+      if (this.#named.has(members.pathAt(entry))) continue;
+      if (other !== false && other.mayPass(members, entry)) continue;
+      const name = members.nameAt(entry);
+      if (isSdkProperty(name) || isRepeated(members, entry, name)) continue;
+      errors ??= new ErrorList();
+      if (other === false) errors.add(name, notAllowed);
+      else other.explain(valueAt(members, entry), name, errors);
+    }
+    return errors;
+  }
+}
+
+/** Returns whether the same name follows. Only the last member of a name counts. */
+function isRepeated(members: SchemaMembers, entry: number, name: string): boolean {
+  for (let later = entry + 1; later <= members.lastEntry; later++)
+    if (members.isProperty(later) && members.nameAt(later) === name) return true;
+  return false;
+}
+
+function valueAt(members: SchemaMembers, entry: number): unknown {
+  return JSON.parse(members.body.toString("utf8", members.startOf(entry), members.endOf(entry)));
+}
+
+/** Returns the schema of additional properties: false for none, undefined for any. */
+function otherOf({ additionalProperties: other = true }: JsonSchema) {
+  if (typeof other === "boolean") return other ? undefined : false;
+  return new ValueSchema(other);
+}
+
+const missing = "is required";
+const notAllowed = "is not in the schema";
+
+/** Collects the first errors. Each has the path of a property and a rule, and never a value. */
+class ErrorList {
+  readonly texts: string[] = [];
+
+  get isFull(): boolean {
+    return this.texts.length >= schemaErrorsMax;
+  }
+
+  add(path: string, rule: string): void {
+    if (this.isFull) return;
+    const text = `${shortened(path)}: ${rule}`;
+    if (!this.texts.includes(text)) this.texts.push(text);
+  }
+}
+
+function shortened(text: string): string {
+  const whole = text.toWellFormed().replaceAll("\0", "\ufffd");
+  if (whole.length <= pathCharsShownMax) return whole;
+  return `${whole.slice(0, pathCharsShownMax).toWellFormed()}…`;
+}
+
+const tokensOf: Readonly<Record<string, readonly TokenType[]>> = {
+  object: [TokenType.Object],
+  array: [TokenType.Array],
+  string: [TokenType.PlainString, TokenType.EscapedString, TokenType.EmptyString],
+  number: [TokenType.Number],
+  integer: [TokenType.Number],
+  boolean: [TokenType.True, TokenType.False],
+  null: [TokenType.Null],
+};
+
+const allTypes = Object.keys(tokensOf).filter((type) => type !== "integer");
+
+/** The schema of one value, at any level. */
+class ValueSchema {
+  readonly #types: ReadonlySet<string>;
+  readonly #typeRule: string;
+  /** A bit for each TokenType. */
+  readonly #tokens: number;
+  readonly #needsInteger: boolean;
+  readonly #values: ReadonlySet<unknown> | undefined;
+  readonly #valuesRule: string;
+  /** The texts of `#values`, in UTF-8. */
+  readonly #texts: readonly Buffer[];
+  readonly #numbers: NumberRange | undefined;
+  readonly #strings: StringForm | undefined;
+  readonly #array: ArrayForm | undefined;
+  readonly #object: ObjectForm | undefined;
+
+  constructor(schema: JsonSchema) {
+    const types = schema.type === undefined ? allTypes : [schema.type].flat();
+    this.#types = new Set(types);
+    this.#typeRule = `must be ${types.map(withArticle).join(" or ")}`;
+    this.#tokens = types
+      .flatMap((type) => tokensOf[type]!)
+      .reduce<number>((bits, token) => bits | (1 << token), 0);
+    this.#needsInteger = this.#types.has("integer") && !this.#types.has("number");
+    const values = valuesOf(schema);
+    this.#values = values === undefined ? undefined : new Set<unknown>(values);
+    this.#valuesRule = values === undefined ? "" : `must be ${shownValues(values)}`;
+    this.#texts = (values ?? []).flatMap((value) =>
+      typeof value === "string" ? [Buffer.from(value)] : [],
+    );
+    this.#numbers = NumberRange.of(schema);
+    this.#strings = StringForm.of(schema);
+    this.#array = ArrayForm.of(schema);
+    this.#object = ObjectForm.of(schema);
+  }
+
+  /**
+   * Returns whether a member has no error, from its bytes. For an object or array that must be
+   * looked into, returns false. Then `explain` decides.
+   */
+  mayPass(members: SchemaMembers, entry: number): boolean {
+    const type = members.typeOf(entry);
+    if ((this.#tokens & (1 << type)) === 0) return false;
+    switch (type) {
+      case TokenType.PlainString:
+      case TokenType.EmptyString: {
+        const [start, end] = [members.startOf(entry) + 1, members.endOf(entry) - 1];
+        if (this.#values !== undefined && !this.#hasText(members.body, start, end)) return false;
+        return this.#strings === undefined || this.#strings.passes(members.body, start, end);
+      }
+      case TokenType.EscapedString:
+        return this.#values === undefined && this.#strings === undefined;
+      case TokenType.Number: {
+        if (this.#values === undefined && this.#numbers === undefined && !this.#needsInteger)
+          return true;
+        const value = numberAt(members.body, members.startOf(entry), members.endOf(entry));
+        if (this.#needsInteger && !Number.isInteger(value)) return false;
+        if (this.#values?.has(value) === false) return false;
+        return this.#numbers === undefined || this.#numbers.errorOf(value) === undefined;
+      }
+      case TokenType.True:
+      case TokenType.False:
+        return this.#values === undefined || this.#values.has(type === TokenType.True);
+      case TokenType.Null:
+        return this.#values === undefined || this.#values.has(null);
+      case TokenType.Array:
+        return this.#values === undefined && this.#array === undefined;
+      default:
+        return this.#values === undefined && this.#object === undefined;
+    }
+  }
+
+  /** Adds the errors of a value. */
+  explain(value: unknown, path: string, errors: ErrorList): void {
+    if (errors.isFull) return;
+    if (!this.#types.has(typeName(value)) && !(this.#types.has("integer") && isInteger(value)))
+      errors.add(path, this.#typeRule);
+    else if (this.#values?.has(value) === false) errors.add(path, this.#valuesRule);
+    else if (typeof value === "number") addIf(this.#numbers?.errorOf(value), path, errors);
+    else if (typeof value === "string") addIf(this.#strings?.errorOf(value), path, errors);
+    else if (Array.isArray(value)) this.#array?.explain(value, path, errors);
+    else if (typeof value === "object" && value !== null)
+      this.#object?.explain(value, path, errors);
+  }
+
+  #hasText(body: Buffer, start: number, end: number): boolean {
+    for (const text of this.#texts) if (isSameText(text, body, start, end)) return true;
+    return false;
+  }
+}
+
+function addIf(rule: string | undefined, path: string, errors: ErrorList): void {
+  if (rule !== undefined) errors.add(path, rule);
+}
+
+function isSameText(text: Buffer, body: Buffer, start: number, end: number): boolean {
+  if (text.length !== end - start) return false;
+  for (let at = 0; at < text.length; at++) if (text[at] !== body[start + at]) return false;
+  return true;
+}
+
+/** Maximum digits of an integer that is exact in every step of its conversion. */
+const exactDigitsMax = 15;
+
+/** Returns the value of a number token. Short integers are converted without creating a text. */
+function numberAt(body: Buffer, start: number, end: number): number {
+  const first = body[start] === 0x2d ? start + 1 : start;
+  if (end - first > exactDigitsMax) return Number(body.toString("latin1", start, end));
+  let value = 0;
+  for (let at = first; at < end; at++) {
+    const digit = body[at]! - 0x30;
+    if (digit < 0 || digit > 9) return Number(body.toString("latin1", start, end));
+    value = 10 * value + digit;
+  }
+  return first === start ? value : -value;
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+function isInteger(value: unknown): boolean {
+  return typeof value === "number" && Number.isInteger(value);
+}
+
+function withArticle(type: string): string {
+  if (type === "null") return type;
+  return `${/^[aio]/.test(type) ? "an" : "a"} ${type}`;
+}
+
+function valuesOf(schema: JsonSchema): readonly Scalar[] | undefined {
+  if (!("const" in schema)) return schema.enum;
+  const value = schema.const as Scalar;
+  return schema.enum === undefined || schema.enum.includes(value) ? [value] : [];
+}
+
+function shownValues(values: readonly Scalar[]): string {
+  const shown = values.slice(0, shownValuesMax).map((value) => JSON.stringify(value));
+  const others = values.length - shown.length;
+  const list = shown.map(shortened).join(", ") + (others > 0 ? ` or ${others} others` : "");
+  return values.length > 1 ? `one of ${list}` : list;
+}
+
+class NumberRange {
+  readonly #schema: JsonSchema;
+
+  private constructor(schema: JsonSchema) {
+    this.#schema = schema;
+  }
+
+  static of(schema: JsonSchema): NumberRange | undefined {
+    const bounds = [
+      ...[schema.minimum, schema.maximum, schema.exclusiveMinimum, schema.exclusiveMaximum],
+    ];
+    return bounds.every((bound) => bound === undefined) ? undefined : new NumberRange(schema);
+  }
+
+  errorOf(value: number): string | undefined {
+    const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = this.#schema;
+    if (minimum !== undefined && value < minimum) return `must be at least ${minimum}`;
+    if (maximum !== undefined && value > maximum) return `must be at most ${maximum}`;
+    if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
+      return `must be more than ${exclusiveMinimum}`;
+    if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
+      return `must be less than ${exclusiveMaximum}`;
+    return undefined;
+  }
+}
+
+class StringForm {
+  readonly #min: number;
+  readonly #max: number;
+  readonly #pattern: string;
+  readonly #test: TextTest | undefined;
+
+  private constructor({
+    minLength = 0,
+    maxLength = Number.POSITIVE_INFINITY,
+    pattern,
+  }: JsonSchema) {
+    this.#min = minLength;
+    this.#max = maxLength;
+    this.#pattern = pattern ?? "";
+    this.#test = pattern === undefined ? undefined : compilePattern(pattern);
+  }
+
+  static of(schema: JsonSchema): StringForm | undefined {
+    const { minLength, maxLength, pattern } = schema;
+    const isPlain = minLength === undefined && maxLength === undefined && pattern === undefined;
+    return isPlain ? undefined : new StringForm(schema);
+  }
+
+  /** Checks a text without escapes, in UTF-8. */
+  passes(body: Buffer, start: number, end: number): boolean {
+    const bytes = end - start;
+    // A character has at most four bytes.
+    if (bytes > this.#max || bytes < 4 * this.#min) {
+      const characters = charactersIn(body, start, end);
+      if (characters > this.#max || characters < this.#min) return false;
+    }
+    if (this.#test === undefined) return true;
+    return bytes <= patternBytesMax && this.#test(body.toString("utf8", start, end));
+  }
+
+  errorOf(text: string): string | undefined {
+    const bytes = Buffer.byteLength(text);
+    if (this.#min > 0 || this.#max < bytes) {
+      const characters = charactersOf(text);
+      if (characters < this.#min) return `must have at least ${this.#min} characters`;
+      if (characters > this.#max) return `must have at most ${this.#max} characters`;
+    }
+    if (this.#test === undefined) return undefined;
+    if (bytes > patternBytesMax)
+      return `must have at most ${patternBytesMax} bytes, because it has a pattern`;
+    return this.#test(text) ? undefined : `must match ${shortened(this.#pattern)}`;
+  }
+}
+
+/** Returns the number of characters (code points) of UTF-8. */
+function charactersIn(body: Buffer, start: number, end: number): number {
+  let count = 0;
+  for (let at = start; at < end; at++) if ((body[at]! & 0xc0) !== 0x80) count++;
+  return count;
+}
+
+function charactersOf(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
+
+class ArrayForm {
+  readonly #min: number;
+  readonly #max: number;
+  readonly #items: ValueSchema | undefined;
+
+  private constructor({ minItems = 0, maxItems = Number.POSITIVE_INFINITY, items }: JsonSchema) {
+    this.#min = minItems;
+    this.#max = maxItems;
+    this.#items = items === undefined ? undefined : new ValueSchema(items);
+  }
+
+  static of(schema: JsonSchema): ArrayForm | undefined {
+    const { items, minItems, maxItems } = schema;
+    const isAny = items === undefined && minItems === undefined && maxItems === undefined;
+    return isAny ? undefined : new ArrayForm(schema);
+  }
+
+  explain(values: readonly unknown[], path: string, errors: ErrorList): void {
+    if (values.length < this.#min) errors.add(path, `must have at least ${this.#min} items`);
+    if (values.length > this.#max) errors.add(path, `must have at most ${this.#max} items`);
+    if (this.#items === undefined) return;
+    for (let at = 0; at < values.length && !errors.isFull; at++)
+      this.#items.explain(values[at], `${path}[${at}]`, errors);
+  }
+}
+
+class ObjectForm {
+  readonly #values: ReadonlyMap<string, ValueSchema>;
+  readonly #required: readonly string[];
+  readonly #other: ValueSchema | false | undefined;
+
+  private constructor(schema: JsonSchema) {
+    this.#values = new Map(
+      Object.entries(schema.properties ?? {}).map(([name, one]) => [name, new ValueSchema(one)]),
+    );
+    this.#required = schema.required ?? [];
+    this.#other = otherOf(schema);
+  }
+
+  static of(schema: JsonSchema): ObjectForm | undefined {
+    const { properties, required, additionalProperties = true } = schema;
+    const isAny = properties === undefined && required === undefined;
+    return isAny && additionalProperties === true ? undefined : new ObjectForm(schema);
+  }
+
+  explain(value: object, path: string, errors: ErrorList): void {
+    const members = value as Readonly<Record<string, unknown>>;
+    for (const name of this.#required)
+      if (!Object.hasOwn(members, name)) errors.add(`${path}.${name}`, missing);
+    for (const [name, one] of this.#values)
+      if (Object.hasOwn(members, name)) one.explain(members[name], `${path}.${name}`, errors);
+    if (this.#other === undefined) return;
+    for (const name of Object.keys(members)) {
+      if (errors.isFull) return;
+      if (this.#values.has(name)) continue;
+      if (this.#other === false) errors.add(`${path}.${name}`, notAllowed);
+      else this.#other.explain(members[name], `${path}.${name}`, errors);
+    }
+  }
+}

@@ -1,0 +1,19 @@
+import type { TestGateway, TestGatewayOptions } from "../../kit/gateway.ts";
+import { oldestNatsServer } from "../../kit/nats-server.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
+import { type CommandRun, runCommand } from "../../kit/run-command.ts";
+
+export const servers: readonly (readonly [string, TestGatewayOptions])[] = [
+  ["the oldest supported nats-server", { nats: { binary: oldestNatsServer() } }],
+  ["the default nats-server", {}],
+];
+
+/** Runs a command with the settings of the gateway. `typed` is entered on a terminal. */
+export async function run(
+  { nats }: Pick<TestGateway, "nats">,
+  args: readonly string[],
+  typed?: string,
+): Promise<CommandRun> {
+  const env = { PENSTOCK_NATS_URL: nats.url, PENSTOCK_DATA_DIR: temporaryFolder() };
+  return await runCommand(env, args, typed);
+}

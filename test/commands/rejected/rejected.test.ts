@@ -1,0 +1,193 @@
+import { jetstream } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../kit/for-file.ts";
+import type { TestGateway, TestProject } from "../../kit/gateway.ts";
+import { rejectedOf, untilRejected } from "../../kit/rejected.ts";
+import { run, servers } from "./rejected-kit.ts";
+
+interface Shown {
+  readonly id: string;
+  readonly reason: string;
+  readonly event: string | null;
+  readonly sdk: string | null;
+}
+
+const gateways: [string, TestGateway][] = [];
+for (const [name, options] of servers) gateways.push([name, await gatewayForFile(options)]);
+
+describe.each(gateways)("on %s", (_, gateway) => {
+  async function rejecting(items: readonly unknown[], more: object = {}) {
+    const project = await gateway.project();
+    const answer = await gateway.post("/batch/", { api_key: project.key, ...more, batch: items });
+    expect(answer.status).toBeLessThan(500);
+    await untilRejected(gateway, project, items.length);
+    return project;
+  }
+
+  const replayed = async (project: TestProject, ...args: readonly string[]) =>
+    await run(gateway, [
+      ...["rejected", "replay", "--project", project.id, "--url", gateway.url, "--yes"],
+      ...args,
+    ]);
+
+  test("list and show print which events were rejected and why", async () => {
+    const project = await rejecting([
+      { event: "order", properties: { $lib: "web", $lib_version: "1.2" } },
+      { distinct_id: "u" },
+      { event: "order", distinct_id: "" },
+    ]);
+    const of = ["--project", project.id];
+    const listed = await run(gateway, ["rejected", "list", ...of]);
+    expect(listed.fault).toBeUndefined();
+    expect(listed.out).toMatch(/no_distinct_id +order +[0-9a-f-]{36} +distinct_id is absent/);
+    expect(listed.out).toContain("3 rejected events: no_distinct_id 2, no_event 1");
+    const json = await run(gateway, ["rejected", "list", ...of, "--event", "order", "--json"]);
+    const shown = JSON.parse(json.out) as Shown[];
+    expect(shown.map(({ reason, event, sdk }) => [reason, event, sdk])).toEqual([
+      ["no_distinct_id", "order", "web 1.2"],
+      ["no_distinct_id", "order", null],
+    ]);
+    const one = await run(gateway, ["rejected", "show", shown[0]!.id]);
+    expect(one.out).toMatch(/^fix +Send an id in distinct_id/m);
+    expect(one.out).toContain(
+      '\n{"event":"order","properties":{"$lib":"web","$lib_version":"1.2"}}\n',
+    );
+    const past = await run(gateway, ["rejected", "list", ...of, "--until", "2026-01-01"]);
+    expect(past.out).toBe("no rejected events\n");
+    const limited = await run(gateway, ["rejected", "list", ...of, "--limit", "1"]);
+    expect(limited.out).toContain("2 older items not shown (--limit)");
+    const wrong = await run(gateway, ["rejected", "list", "--since", "yesterday"]);
+    expect(wrong.fault).toContain('(got "yesterday")');
+  });
+
+  test("replay stores corrected events with their uuid and time, and a second replay finds nothing", async () => {
+    const uuid = "0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b";
+    const sentAt = new Date(Date.now() + 3_600_000).toISOString();
+    const project = await rejecting(
+      [
+        { event: "order", uuid, timestamp: sentAt, properties: { total: 1 } },
+        { event: "order", properties: { n: 12 } },
+        { event: "order", offset: 60_000 },
+      ],
+      { sent_at: sentAt },
+    );
+    const before = await rejectedOf(gateway, project);
+    const set = ["--set", "distinct_id=user-1", "--set", "properties.fixed=true"];
+    const dry = await replayed(project, ...set, "--dry-run");
+    expect(dry.out).toContain("3 rejected events selected: 3 valid, 0 still invalid");
+    expect(dry.out).toContain("nothing was sent");
+    expect(await gateway.events(project)).toEqual([]);
+
+    const first = await replayed(project, ...set);
+    expect(first.fault).toBeUndefined();
+    expect(first.out).toContain("3 events stored");
+    expect(first.audit.at(-1)).toMatchObject({
+      change: "rejected replay",
+      result: "done",
+      items: 3,
+    });
+    const stored = await gateway.events(project);
+    const receivedMs = Date.parse(before[0]!.received_at);
+    const timesMs = stored.map((event) => Date.parse(event["timestamp"] as string) - receivedMs);
+    // The clock of the client was an hour ahead.
+    expect(Math.abs(timesMs[0]!)).toBeLessThan(1_000);
+    expect(timesMs.slice(1)).toEqual([0, -60_000]);
+    expect(stored.map((event) => event["uuid"])).toEqual([uuid, before[1]!.id, before[2]!.id]);
+    for (const event of stored)
+      expect(event).toMatchObject({ distinct_id: "user-1", properties: { fixed: true } });
+    expect(stored.some((event) => "ip" in event)).toBe(false);
+    expect(await rejectedOf(gateway, project)).toEqual([]);
+
+    const second = await replayed(project, ...set);
+    expect(second.out).toContain("0 rejected events selected");
+    expect(await gateway.events(project)).toHaveLength(3);
+  });
+
+  test("a replay that repeats after a crash stores the same uuid, time, event and distinct id", async () => {
+    const project = await rejecting([{ event: "order" }]);
+    const [line] = await rejectedOf(gateway, project);
+    await replayed(project, "--set", "distinct_id=u");
+    // As if the command had been killed after the gateway's answer.
+    const connection = await connect({ servers: gateway.nats.url });
+    const subject = `penstock.rejected.0.${project.id}`;
+    await jetstream(connection).publish(subject, `${JSON.stringify(line)}\n`);
+    await connection.close();
+    const again = await replayed(project, "--set", "distinct_id=u");
+    expect(again.out).toContain("1 event stored");
+    const stored = await gateway.events(project);
+    const keys = stored.map(({ uuid, timestamp, event, distinct_id }) =>
+      JSON.stringify([uuid, timestamp, event, distinct_id]),
+    );
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
+    expect(await rejectedOf(gateway, project)).toEqual([]);
+  });
+
+  test("an event that is still invalid is not sent, and stays in quarantine once", async () => {
+    const project = await rejecting([{ event: "order" }, { distinct_id: "u" }, 7]);
+    const before = await rejectedOf(gateway, project);
+    const run = await replayed(project, "--set", "event=renamed");
+    expect(run.err).toMatch(/still invalid: not_an_object/);
+    expect(run.out).toContain("still invalid: no_distinct_id 1, not_an_object 1");
+    expect(run.out).toContain("1 event stored");
+    expect(await gateway.events(project)).toHaveLength(1);
+    const left = await rejectedOf(gateway, project);
+    expect(left.map(({ id }) => id).sort()).toEqual([before[0]!.id, before[2]!.id].sort());
+  });
+
+  test("a replay keeps the lane, and the SDK and the options of the newer protocol", async () => {
+    const history = await rejecting([{ event: "old", timestamp: "2020-02-03T04:05:06.000Z" }], {
+      historical_migration: true,
+    });
+    await replayed(history, "--set", "distinct_id=u");
+    const [old] = await gateway.events(history, "historical");
+    expect(old).toMatchObject({ event: "old", timestamp: "2020-02-03T04:05:06.000Z" });
+
+    const project = await gateway.project();
+    const uuid = "0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2c";
+    const answer = await fetch(`${gateway.url}/i/v1/analytics/events/`, {
+      method: "POST",
+      headers: {
+        Authorization: `Bearer ${project.key}`,
+        "Content-Type": "application/json",
+        "PostHog-Sdk-Info": "posthog-node/5.1.0",
+      },
+      body: JSON.stringify({
+        created_at: new Date().toISOString(),
+        batch: [
+          {
+            ...{ event: "v1", uuid, distinct_id: "", timestamp: "2026-01-02T03:04:05.000Z" },
+            ...{ session_id: "s-1", options: { process_person_profile: false } },
+          },
+        ],
+      }),
+    });
+    expect(answer.status).toBe(200);
+    await untilRejected(gateway, project, 1);
+    const run = await replayed(project, "--set", "distinct_id=u");
+    expect(run.out).toContain("1 event stored");
+    const [stored] = await gateway.events(project);
+    expect(stored).toMatchObject({
+      ...{ uuid, timestamp: "2026-01-02T03:04:05.000Z", person_profile: false },
+      properties: { $session_id: "s-1", $lib: "posthog-node", $lib_version: "5.1.0" },
+    });
+  });
+
+  test("purge removes the selected events and leaves the others", async () => {
+    const project = await rejecting([{ event: "a" }, { event: "b" }, 7]);
+    const of = ["rejected", "purge", "--project", project.id];
+    const before = await rejectedOf(gateway, project);
+    expect((await run(gateway, [...of, "--dry-run"])).out).toContain("3 rejected events");
+    expect(await rejectedOf(gateway, project)).toEqual(before);
+    expect((await run(gateway, of)).fault).toContain("confirm with --yes");
+    const one = await run(gateway, [...of, "--event", "a", "--yes"]);
+    expect(one.out).toContain("1 rejected event removed");
+    expect(await rejectedOf(gateway, project)).toEqual(before.slice(1));
+    await run(gateway, [...of, before[2]!.id], "purge");
+    expect(await rejectedOf(gateway, project)).toEqual([before[1]]);
+    await run(gateway, [...of, "--yes"]);
+    expect(await rejectedOf(gateway, project)).toEqual([]);
+    expect((await run(gateway, [...of, "--yes"])).out).toBe("nothing to remove\n");
+  });
+});

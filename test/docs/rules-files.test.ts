@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { parseRules } from "../../src/rules/parse.ts";
+import { markdownFiles, read } from "./docs-kit.ts";
+
+/** Blocks of YAML, also those in a list, which are indented. */
+const blocks = markdownFiles().flatMap((file) =>
+  [...read(file).matchAll(/^( *)```yaml\n([\s\S]*?)^\1```$/gm)]
+    .map(([, indent = "", text = ""]) => ({
+      file,
+      text: text.replaceAll(`\n${indent}`, "\n").trim(),
+    }))
+    .filter(({ text }) => /^(?:rules|privacy|schemas):/m.test(text)),
+);
+
+test("every rules file in the documents is valid", () => {
+  const wrong = blocks.flatMap(({ file, text }) => {
+    const parsed = parseRules(text);
+    return "rules" in parsed ? [] : [`${file}: ${parsed.errors[0]!.message}: ${text}`];
+  });
+  expect(wrong).toEqual([]);
+  expect(blocks.length).toBeGreaterThanOrEqual(4);
+});

@@ -1,0 +1,43 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startBrowser } from "../../kit/browser.ts";
+import { startTestGateway, type TestGateway } from "../../kit/gateway.ts";
+import { untilRejected } from "../../kit/rejected.ts";
+import { shot, visitPage } from "./live-page-kit.ts";
+
+let browser: Browser;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  browser = await startBrowser();
+  gateway = await startTestGateway();
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+test("the live page lists rejected events with their reason and their text, by project", async () => {
+  const [alpha, beta] = await gateway.projects(2);
+  const html = "<img src=x onerror=alert(1)>";
+  await gateway.post("/batch/", { api_key: alpha!.key, batch: [{ event: "order", html }] });
+  await gateway.post("/batch/", { api_key: beta!.key, batch: [{ distinct_id: "u" }, 7] });
+  await untilRejected(gateway, alpha!, 1);
+  await untilRejected(gateway, beta!, 2);
+  const page = await visitPage(browser, { address: gateway.adminUrl });
+  expect(await page.locator("#rejected-panel").isVisible()).toBe(false);
+  await page.locator("#list-rejected").click();
+  await expect.poll(() => page.locator("#rejected li").count()).toBe(3);
+  expect(await page.locator("#events").isVisible()).toBe(false);
+  await page.locator("#project").fill(alpha!.id);
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator("#rejected li").count()).toBe(1);
+  const row = page.locator("#rejected li");
+  expect(await row.locator(".name").textContent()).toBe("orderno_distinct_id");
+  await row.locator("summary").click();
+  expect(await row.locator("pre").textContent()).toContain(html);
+  expect(await row.locator(".who").textContent()).toMatch(/^no_distinct_id: distinct_id is absent/);
+  await shot(page, "rejected");
+  await page.locator("#list-stored").click();
+  expect(await page.locator("#rejected-panel").isVisible()).toBe(false);
+});

@@ -1,0 +1,107 @@
+import { Buffer } from "node:buffer";
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  DailySalts,
+  dayMs,
+  removeSalts,
+} from "../../../../src/gateway/projects/rules/daily-salts.ts";
+import { newPlace, registryRig } from "../registry-kit.ts";
+
+const rig = registryRig();
+const day = 20_000;
+const noonMs = day * dayMs + dayMs / 2;
+
+function saltsAt(place: ReturnType<typeof newPlace>, clock: { nowMs: number }) {
+  const warnings: string[] = [];
+  const salts = new DailySalts({
+    ...place,
+    connection: rig.connection,
+    wallMs: () => clock.nowMs,
+    log: { warn: (_, message) => void warnings.push(message) },
+  });
+  onTestFinished(() => salts.close());
+  return Object.assign(salts, { warnings });
+}
+
+/** Returns whether a file of the store has the bytes. */
+function isInStore(bytes: Uint8Array): boolean {
+  const files = readdirSync(rig.server.storeDir, { recursive: true, withFileTypes: true });
+  return files.some(
+    (file) =>
+      file.isFile() &&
+      readFileSync(path.join(file.parentPath, file.name)).includes(Buffer.from(bytes)),
+  );
+}
+
+test("all gateways have the same salt on the same day, and each project has its own", async () => {
+  const place = newPlace();
+  const clock = { nowMs: noonMs };
+  const gateways = [saltsAt(place, clock), saltsAt(place, clock), saltsAt(place, clock)];
+  await Promise.all(gateways.flatMap((one) => [one.provide("shop"), one.provide("blog")]));
+  const hex = (project: string, of = day) =>
+    gateways.map(
+      (one) => one.saltOf(project, of) && Buffer.from(one.saltOf(project, of)!).toString("hex"),
+    );
+  expect(new Set(hex("shop")).size).toBe(1);
+  expect(new Set([...hex("shop"), ...hex("blog")]).size).toBe(2);
+  expect(hex("shop")[0]).toMatch(/^[0-9a-f]{64}$/);
+  expect([...hex("shop", day - 1), ...hex("shop", day + 1), ...hex("other")]).toEqual(
+    Array.from({ length: 9 }, () => undefined),
+  );
+});
+
+test("the next day's salt is there before midnight, and yesterday's salt after it", async () => {
+  const place = newPlace();
+  const clock = { nowMs: (day + 1) * dayMs - 1_000 };
+  const salts = saltsAt(place, clock);
+  await salts.provide("shop");
+  const [today, tomorrow] = [salts.saltOf("shop", day), salts.saltOf("shop", day + 1)];
+  expect([today?.length, tomorrow?.length]).toEqual([32, 32]);
+  clock.nowMs += 2_000;
+  await salts.provide("shop");
+  expect(salts.saltOf("shop", day)).toEqual(today);
+  expect(salts.saltOf("shop", day + 1)).toEqual(tomorrow);
+  clock.nowMs += dayMs;
+  await salts.provide("shop");
+  expect(salts.saltOf("shop", day)).toBeUndefined();
+  salts.release("shop");
+  expect(salts.saltOf("shop", day + 1)).toBeUndefined();
+});
+
+test("a salt is overwritten in the files of the store within 72 hours", async () => {
+  const place = newPlace();
+  const clock = { nowMs: day * dayMs + 60_000 };
+  const salts = saltsAt(place, clock);
+  await salts.provide("shop");
+  const salt = salts.saltOf("shop", day)!;
+  expect(isInStore(salt)).toBe(true);
+  clock.nowMs = day * dayMs + 69 * 3_600_000;
+  await salts.eraseOld();
+  expect(isInStore(salt)).toBe(true);
+  clock.nowMs = day * dayMs + 71 * 3_600_000;
+  await salts.eraseOld();
+  await expect.poll(() => isInStore(salt), { timeout: 10_000, interval: 50 }).toBe(false);
+});
+
+test("removeSalts overwrites the salts of one project", async () => {
+  const place = newPlace();
+  const salts = saltsAt(place, { nowMs: noonMs });
+  for (const id of ["shop", "shop-2"]) await salts.provide(id);
+  const [gone, other] = [salts.saltOf("shop", day)!, salts.saltOf("shop-2", day)!];
+  await removeSalts(rig.connection, { ...place, id: "shop" });
+  await expect.poll(() => isInStore(gone), { timeout: 10_000, interval: 50 }).toBe(false);
+  expect(isInStore(other)).toBe(true);
+});
+
+test("without the store there is no salt, which is reported, and it is there later", async () => {
+  const place = newPlace();
+  const salts = saltsAt(place, { nowMs: noonMs });
+  rig.server.freeze();
+  await salts.provide("shop");
+  expect(salts.saltOf("shop", day)).toBeUndefined();
+  rig.server.thaw();
+  await expect.poll(() => salts.saltOf("shop", day)?.length, { timeout: 20_000 }).toBe(32);
+  expect(salts.warnings[0]).toBe("daily salts: the store does not answer, trying again");
+});

@@ -1,0 +1,130 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { proposal } from "../../src/commands/rules/schema.ts";
+import { compileRules } from "../../src/rules/compile.ts";
+import { parseRules } from "../../src/rules/parse.ts";
+import { learnedPropertiesMax, SchemaLearner } from "../../src/rules/schema-learner.ts";
+import { take } from "../kit/items.ts";
+
+interface Sent {
+  readonly person: string;
+  readonly properties: Readonly<Record<string, unknown>>;
+}
+
+const place = { event: "order", version: 1, since: "2026-01-01T00:00:00.000Z" };
+
+function learned(events: readonly Sent[]): string {
+  const learner = new SchemaLearner();
+  for (const { person, properties } of events) learner.add(properties, person);
+  return proposal(learner.result(), place);
+}
+
+const personal = "jane@example.com";
+const value = fc.oneof(
+  fc.constantFrom<unknown>("free", "pro", "yes", "null", "1.5", "", personal, `${personal} text`),
+  fc.constantFrom<unknown>(null, true, 0, 1, 1.5, [], [1], {}, { a: personal }),
+);
+const names = [
+  "plan",
+  "total",
+  "a.b",
+  "yes",
+  "ü",
+  'q"',
+  "email",
+  "$lib",
+  "token",
+  "<<",
+  "__proto__",
+];
+const event: fc.Arbitrary<Sent> = fc.record({
+  person: fc.constantFrom("p1", "p2", "p3", "p4", personal),
+  properties: fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 6 }),
+});
+
+test("a proposal is a valid rules file that accepts all events from which it was learned", () => {
+  fc.assert(
+    fc.property(fc.array(event, { minLength: 1, maxLength: 60 }), (events) => {
+      const text = learned(events);
+      expect(text).not.toContain("jane");
+      const parsed = parseRules(text);
+      if ("errors" in parsed) throw new Error(`${text}\n${JSON.stringify(parsed.errors)}`);
+      const [schema] = parsed.rules.schemas;
+      const rules = compileRules(
+        { ...parsed.rules, schemas: [{ ...schema!, mode: "stamp" }] },
+        { version: 1, secret: Buffer.from("secret") },
+      );
+      const batch = events.map(({ person, properties }) => ({
+        ...{ event: "order", distinct_id: person, properties },
+      }));
+      const { records } = take({ batch }, { rules });
+      expect(records.map((record) => record["schema"])).toEqual(
+        events.map(() => ({ version: 1, ok: true })),
+      );
+    }),
+    { numRuns: 200 },
+  );
+});
+
+const people = (count: number, properties: (n: number) => Sent["properties"]): Sent[] =>
+  Array.from({ length: count }, (_, n) => ({ person: `p${n}`, properties: properties(n) }));
+
+test("a property becomes required and an enum only after enough events of several people", () => {
+  const text = learned(
+    people(30, (n) => ({
+      ...{ plan: n % 2 === 0 ? "free" : "pro", total: n, $lib: "web", email: "work" },
+      rare: n === 0 ? "once" : "often",
+      ...(n < 15 ? { coupon: n === 3 ? null : 0.5 } : {}),
+    })),
+  );
+  expect(
+    text,
+  ).toBe(`# Learned from 30 events since 2026-01-01T00:00:00.000Z. Check each property before you use it.
+
+schemas:
+  - event: "order"
+    version: 1
+    mode: "observe"
+    properties:
+      type: "object"
+      required:
+        - "email"
+        - "plan"
+        - "rare"
+        - "total"
+      properties:
+        # in 100.0 % of the events
+        email:
+          type: "string"
+        # in 100.0 % of the events
+        plan:
+          enum:
+            - "free"
+            - "pro"
+        # in 100.0 % of the events
+        rare:
+          type: "string"
+        # in 100.0 % of the events
+        total:
+          type: "integer"
+        # in 50.0 % of the events
+        coupon:
+          type:
+            - "null"
+            - "number"
+`);
+  expect(learned(people(3, () => ({ plan: "free" })))).not.toMatch(/required|enum/);
+});
+
+test("a proposal has at most 100 properties, the most frequent ones", () => {
+  const learner = new SchemaLearner();
+  for (const { person, properties } of people(2, (n) => ({
+    ...Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`p${n}-${at}`, 1])),
+    common: 1,
+  })))
+    learner.add(properties, person);
+  const { properties, omitted } = learner.result();
+  expect([properties.length, properties[0]?.name, omitted]).toEqual([
+    ...[learnedPropertiesMax, "common", 201],
+  ]);
+});
