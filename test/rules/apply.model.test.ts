@@ -208,8 +208,13 @@ test("the intake applies rules like a model over parsed events", () => {
       fc.record({ historical: fc.boolean(), isBot: fc.boolean() }),
       (rulesFile, events, { historical, isBot }) => {
         const rules = compileRules(rulesFile, { version: 7, secret });
+        // The hash of an object is that of its JSON as sent, so its white space counts.
+        const hashes = rulesFile.rules.some(({ actions }) =>
+          actions.some(({ kind }) => kind === "hash"),
+        );
+        const spellings = hashes ? 6 : 7;
         const body = `{"batch":[${events
-          .map(([{ fields }, spelling]) => spelled(objectOf(fields), spelling))
+          .map(([{ fields }, spelling]) => spelled(objectOf(fields), spelling & spellings))
           .join()}]}`;
         const expected = events.flatMap(([one]) => {
           const model = modelOf(one);

@@ -23,7 +23,7 @@ export interface ModelEvent {
   setOnce: Members | undefined;
 }
 
-export interface ModelRequest {
+interface ModelRequest {
   readonly lane: "live" | "historical";
   readonly isBot: boolean;
   readonly secret: Uint8Array;
@@ -33,7 +33,7 @@ export interface ModelRequest {
   readonly sampleOf: (id: string) => number;
 }
 
-export type ModelOutcome = "stored" | "dropped" | "quarantined";
+type ModelOutcome = "stored" | "dropped" | "quarantined";
 
 const read = new Set([
   ...["$set", "$set_once", "$unset", "$groups", "$group_set", "$group_unset", "$group_type"],
