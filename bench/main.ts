@@ -29,6 +29,7 @@ import { neighbours } from "./scenarios/neighbours.ts";
 import { peersScenario } from "./scenarios/peers.ts";
 import { publish } from "./scenarios/publish.ts";
 import { replicas } from "./scenarios/replicas.ts";
+import { rules } from "./scenarios/rules.ts";
 import { scan } from "./scenarios/scan.ts";
 import { sinks } from "./scenarios/sinks.ts";
 import { projects, sizes, throughput, workers } from "./scenarios/throughput.ts";
@@ -49,6 +50,7 @@ const scenarios = {
   neighbours,
   fsyncs,
   scan,
+  rules,
   latency,
   publish,
   effects,

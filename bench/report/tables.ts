@@ -28,6 +28,7 @@ const titles: Readonly<Record<string, string>> = {
   workers: "Processes on one port: events acknowledged a second",
   latency: "Latency at a fixed rate, ms, from the time a request was due",
   scan: "The scan alone: MB a second",
+  rules: "Rules: nanoseconds of CPU time of an event, from its scan to its line",
   publish: "Publishing alone: events acknowledged a second",
   effects: "Effects: events applied a second, of those that are in the stream",
   sinks: "Sinks: events written a second, of those that are in the stream",
@@ -52,7 +53,7 @@ function tableOf(group: string, rows: readonly Row[]): string {
   if (group === "distance") return fieldsTable(rows, distanceFields);
   if (group === "peers") return fieldsTable(rows, peerFields);
   if (group === "cost") return fieldsTable(rows, costFields);
-  if (["limits", "fairness", "neighbours", "fsyncs", "leader"].includes(group))
+  if (["limits", "fairness", "neighbours", "fsyncs", "leader", "rules"].includes(group))
     return valuesTable(rows);
   return throughputTable(rows, group.startsWith("growth"));
 }

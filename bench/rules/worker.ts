@@ -154,20 +154,4 @@ for (const [shape, body, events] of [
     }
   answer[shape] = results;
 }
-if (process.send === undefined) {
-  for (const [shape, results] of Object.entries(answer)) {
-    const medianOf = (all: readonly number[]): number =>
-      [...all].sort((a, b) => a - b)[all.length >> 1]!;
-    const base = medianOf(results["none"]!);
-    for (const [name, all] of Object.entries(results))
-      console.log(
-        shape,
-        "|",
-        name,
-        "|",
-        medianOf(all).toFixed(0),
-        "ns",
-        (medianOf(all) - base).toFixed(0),
-      );
-  }
-} else process.send(answer);
+process.send?.(answer);

@@ -72,7 +72,10 @@ export interface MemberName {
   readonly name: string;
 }
 
-/** A set of names, in the form that the addon reads. The path of the first name is 1. */
+/**
+ * A set of names, in the form that the addon reads. The path of the first name is 1. The first name
+ * must not be empty.
+ */
 export class MemberNames {
   readonly text: Buffer;
   readonly slots: Uint32Array;
@@ -122,7 +125,7 @@ export class MemberNames {
   }
 }
 
-/** A hash over some bytes of the name, like hash_of in addon/find_members.cc. */
+/** A hash over some bytes of the name, like member_hash in addon/find_members.cc. */
 function nameHash(level: number, name: Buffer): number {
   const { length } = name;
   let hash = Math.imul(level, 0x9e37_79b1) ^ length;

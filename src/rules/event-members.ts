@@ -146,7 +146,8 @@ export class EventMembers implements SchemaMembers {
   }
 
   has(path: number): boolean {
-    if (this.entryOf(path) !== 0 || this.#added.has(path)) return true;
+    if (this.entryOf(path) !== 0) return true;
+    if (this.#added.size > 0 && (this.#added.has(path) || this.#isAddedInside(path))) return true;
     const top = this.#topOf(path);
     return top !== undefined && top.type !== TokenType.Absent && !top.isRemoved;
   }
@@ -257,7 +258,10 @@ export class EventMembers implements SchemaMembers {
       this.#removeInside(path);
     }
     for (const path of this.#added.keys()) {
-      if (this.#levelOf[path] !== MemberLevel.Properties || isKept(path)) continue;
+      const level = this.#levelOf[path]!;
+      const own =
+        level === MemberLevel.Properties ? path : this.#rules.pathOf(this.#levelNames[level]!);
+      if (isKept(own)) continue;
       removes = true;
       if (!isObserved) this.#added.delete(path);
     }
@@ -398,6 +402,14 @@ export class EventMembers implements SchemaMembers {
   #isRemovedWhole(level: number): boolean {
     if (level === MemberLevel.Set || level === MemberLevel.SetOnce)
       return this.#topFields()[level - 1]!.isRemoved;
+    return false;
+  }
+
+  /** Whether a member was added to the object of a path. */
+  #isAddedInside(path: number): boolean {
+    const level = this.#innerLevelOf[path]!;
+    if (level === 0) return false;
+    for (const added of this.#added.keys()) if (this.#levelOf[added] === level) return true;
     return false;
   }
 

@@ -34,8 +34,16 @@ const limits = [
 ];
 const own = [...common, ...limits, "-I", coreDir, "-I", fuzzDir];
 const core = [
-  ...["array_keys", "ascii_text", "event_scan", "event_walk", "item_reader", "json_fault"],
-  ...["json_walk", "name_set", "normalise", "stored_lines", "token_index", "text_repair"],
+  ...["array_keys", "ascii_text", "event_scan", "event_walk", "find_members", "item_reader"],
+  ...[
+    "json_fault",
+    "json_walk",
+    "name_set",
+    "normalise",
+    "stored_lines",
+    "token_index",
+    "text_repair",
+  ],
 ];
 // Small sizes, so that short texts span several windows and have more tokens than the core holds.
 const coreDefines = [
@@ -45,7 +53,7 @@ const coreDefines = [
 ];
 const oracles = [
   ...["target", "scan_run", "plain_form", "dom_oracle", "table_oracle", "key_oracle"],
-  ...["fault_oracle", "stored_lines_oracle", "lexer"],
+  ...["fault_oracle", "found_members_oracle", "stored_lines_oracle", "lexer"],
 ];
 
 const engines = [

@@ -114,7 +114,10 @@ const change: fc.Arbitrary<Action> = fc.oneof(
     (all): Action => ({ kind: "remove", paths: all }),
   ),
   someOf(path).map((all): Action => ({ kind: "keepOnly", paths: all })),
-  someOf(path).map((all): Action => ({ kind: "hash", paths: all })),
+  // The hash of an object is that of its JSON as sent, even if an earlier rule changed it.
+  someOf(path.filter((one) => one !== "address")).map(
+    (all): Action => ({ kind: "hash", paths: all }),
+  ),
   fc
     .array(fc.tuple(path, scalar), { minLength: 1, maxLength: 3 })
     .map((values): Action => ({ kind: "set", values: new Map(values) })),
@@ -205,8 +208,13 @@ test("the intake applies rules like a model over parsed events", () => {
       fc.record({ historical: fc.boolean(), isBot: fc.boolean() }),
       (rulesFile, events, { historical, isBot }) => {
         const rules = compileRules(rulesFile, { version: 7, secret });
+        // The hash of an object is that of its JSON as sent, so its white space counts.
+        const hashes = rulesFile.rules.some(({ actions }) =>
+          actions.some(({ kind }) => kind === "hash"),
+        );
+        const spellings = hashes ? 6 : 7;
         const body = `{"batch":[${events
-          .map(([{ fields }, spelling]) => spelled(objectOf(fields), spelling))
+          .map(([{ fields }, spelling]) => spelled(objectOf(fields), spelling & spellings))
           .join()}]}`;
         const expected = events.flatMap(([one]) => {
           const model = modelOf(one);

@@ -14,23 +14,7 @@ uint32_t four_bytes(const uint8_t* text) noexcept {
   return text[0] | uint32_t{text[1]} << 8 | uint32_t{text[2]} << 16 | uint32_t{text[3]} << 24;
 }
 
-/**
- * A hash over the level, the length, and the first, middle and last bytes of a name, because most
- * members have no slot. found-members.ts has the same function.
- */
-uint32_t hash_of(uint32_t level, const uint8_t* name, size_t length) noexcept {
-  uint32_t hash = level * 0x9E3779B1 ^ static_cast<uint32_t>(length);
-  if (length < 4) {
-    for (size_t at = 0; at < length; at++) hash = (hash ^ name[at]) * 0x85EBCA6B;
-  } else {
-    hash = (hash ^ four_bytes(name)) * 0x85EBCA6B;
-    hash = (hash ^ four_bytes(name + length / 2 - 2)) * 0xC2B2AE35;
-    hash = (hash ^ four_bytes(name + length - 4)) * 0x27D4EB2F;
-  }
-  return hash ^ hash >> 15;
-}
-
-constexpr uint64_t repeated(uint8_t byte) noexcept { return 0x0101010101010101 * byte; }
+constexpr uint64_t repeated(uint8_t byte) noexcept { return uint64_t{0x0101010101010101} * byte; }
 
 /** Returns a word that is not zero if a byte of the word is zero. */
 constexpr uint64_t zero_bytes(uint64_t word) noexcept {
@@ -91,7 +75,7 @@ class Finder {
 
   /** Returns the words of the name's slot, or words of zero. */
   const uint32_t* slot_of(uint32_t level, const uint8_t* name, size_t length) const noexcept {
-    const uint32_t hash = hash_of(level, name, length);
+    const uint32_t hash = member_hash(level, name, length);
     const size_t mask = names_.slot_count - 1;
     size_t slot = hash & mask;
     for (size_t probes = 0; probes < names_.slot_count; probes++, slot = (slot + 1) & mask) {
@@ -201,6 +185,18 @@ void walk_field(Finder& finder, const uint32_t* row, size_t length, uint32_t ind
 }
 
 }  // namespace
+
+uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcept {
+  uint32_t hash = level * 0x9E3779B1 ^ static_cast<uint32_t>(length);
+  if (length < 4) {
+    for (size_t at = 0; at < length; at++) hash = (hash ^ name[at]) * 0x85EBCA6B;
+  } else {
+    hash = (hash ^ four_bytes(name)) * 0x85EBCA6B;
+    hash = (hash ^ four_bytes(name + length / 2 - 2)) * 0xC2B2AE35;
+    hash = (hash ^ four_bytes(name + length - 4)) * 0x27D4EB2F;
+  }
+  return hash ^ hash >> 15;
+}
 
 size_t find_members(const uint8_t* text, size_t length, const MemberRows& rows,
                     const MemberNames& names, const FoundList& found) noexcept {

@@ -50,6 +50,12 @@ enum MemberLevel : uint32_t {
   kSetOnceLevel = 2,
 };
 
+/**
+ * Returns the hash of a name at a level: over its length, and its first, middle and last bytes,
+ * because most members have no slot. found-members.ts has the same function.
+ */
+uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcept;
+
 struct MemberNames {
   const uint8_t* text;
   size_t text_length;
