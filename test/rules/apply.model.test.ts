@@ -243,7 +243,7 @@ test("the intake applies rules like a model over parsed events", () => {
         expect(taken.filtered + taken.dropped + taken.records.length).toBe(events.length);
       },
     ),
-    { numRuns: 1_500 },
+    { numRuns: 500 },
   );
 }, 120_000);
 
