@@ -1,7 +1,7 @@
 // A nats-server for a run of the bench, with an empty store and Penstock's streams. The store is on
 // the project's disk, because an fsync in memory would cost nothing.
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -202,6 +202,7 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
 }
 
 export function removeWorkFiles(): void {
+  if (!existsSync(workFolder)) return;
   for (const name of readdirSync(workFolder)) {
     if (/^(nats|body)-/.test(name))
       rmSync(join(workFolder, name), { recursive: true, force: true });

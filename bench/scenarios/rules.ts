@@ -23,7 +23,8 @@ export async function rules(bench: Bench): Promise<void> {
     for (const [variant, all] of Object.entries(results))
       for (const [index, cpuNs] of all.entries())
         bench.note({
-          ...{ group: "rules", scenario, variant, sync: "", round: index + 1 },
+          ...{ group: "rules", scenario: `${scenario}: ${variant}`, variant, sync: "" },
+          round: index + 1,
           values: { cpuNs },
         });
 }
