@@ -30,7 +30,10 @@ export class TextEdits {
   replace(start: number, end: number, text: string): void {
     const count = this.#count++;
     if (count === this.#starts.length) this.#grow();
-    if (count > 0 && start < this.#starts[count - 1]!) this.#isSorted = false;
+    if (count > 0) {
+      const order = start - this.#starts[count - 1]! || end - this.#ends[count - 1]!;
+      if (order < 0) this.#isSorted = false;
+    }
     this.#starts[count] = start;
     this.#ends[count] = end;
     this.#texts[count] = text;
