@@ -289,6 +289,18 @@ export const requestRows: readonly Row[] = [
         ],
       }),
       timeSeries({
+        title: "Events checked by schemas",
+        description:
+          "By the mode of the schema and the result. A schema checks one event name of a project.",
+        unit: "ops",
+        queries: [
+          {
+            expr: sumRate("penstock_schema_results_total", "mode, result"),
+            legend: "{{mode}} {{result}}",
+          },
+        ],
+      }),
+      timeSeries({
         title: "Slow path and cut ids",
         description:
           "Items that were normalised and scanned again (escaped names, duplicate known names, U+0000, lone surrogates), and distinct ids that were shortened.",

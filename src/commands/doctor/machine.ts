@@ -70,7 +70,7 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
   const folder = resolve(dataDir);
   const isNew = !existsSync(join(folder, "jetstream"));
   const fix =
-    "lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk";
+    "lower PENSTOCK_STREAM_BYTES_MAX or PENSTOCK_REJECTED_BYTES (both apply per stream), or set PENSTOCK_DATA_DIR to a folder on another disk";
   let freeBytes: number;
   try {
     const disk = statfsSync(nearestExisting(folder));

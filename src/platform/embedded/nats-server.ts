@@ -307,7 +307,7 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
   const freeBytes = disk.bavail * disk.bsize;
   if (isNew && freeBytes < streamBytesTotal)
     throw new EmbeddedError(
-      `cannot start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free. Lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
+      `cannot start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free. Lower PENSTOCK_STREAM_BYTES_MAX or PENSTOCK_REJECTED_BYTES (both apply per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
   try {
     makeFolder(store);

@@ -100,7 +100,7 @@ test("erase rejects an effects database of another installation", async () => {
 
 test("erase asks for confirmation by the project's name on a terminal", async () => {
   const yes = false;
-  expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
+  expect(await refusal({ yes, typed: "yes" })).toBe("erase: not confirmed: nothing was changed");
   const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
   expect(err).toContain(`Erase all events of this person from ${live}, PENSTOCK_HISTORICAL_0`);
   expect(out).toContain("2 events erased");

@@ -53,7 +53,7 @@ test.each([
   expect(exposureOf(host, settings)).toBe(exposure);
 });
 
-test("a process queries another process's port with its strongest token", () => {
+describe("a request to another process's port", () => {
   const both = { adminAuth: "auto", adminTokenFile: [admin, nextAdmin], readToken: read } as const;
   const target = new URL("http://127.0.0.1:9465/projects/shop/persons?distinct_id=a%26b");
   const path = target.pathname + target.search;
@@ -62,7 +62,7 @@ test("a process queries another process's port with its strongest token", () => 
 
   afterEach(() => void vi.useRealTimers());
 
-  test("signs the request with the admin token, or with the read-only token if it has no other, and sends neither", () => {
+  test("is signed with the strongest token, and contains no token", () => {
     const { adminTokenFile: _, ...onlyRead } = both;
     const [signed, signedToRead] = [headerOf(both), headerOf(onlyRead)];
     expect(access.problemOf(asking(signed, path), "admin")).toBeUndefined();
@@ -73,7 +73,7 @@ test("a process queries another process's port with its strongest token", () => 
     expect(headerOf({ adminAuth: "off", adminToken: admin })).toBeUndefined();
   });
 
-  test("has a signature that permits no other path, method, token or time", () => {
+  test("has a signature for one path, method, token and minute", () => {
     const signed = headerOf(both);
     for (const other of ["/projects/shop/persons?distinct_id=b", "/metrics", ""])
       expect(access.problemOf(asking(signed, other), "read")).toBe("invalid_token");

@@ -7,7 +7,9 @@ import { readFrames } from "../../kit/gateway.ts";
 import { ended, onSmallDisk, type SpeakingProcess, temporaryFolder } from "../../kit/processes.ts";
 
 const slow = { timeout: 30_000 };
-const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "30000000"];
+const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "30000000"].concat(
+  ...["--rejected-bytes", "1048576"],
+);
 
 interface Up {
   readonly child: SpeakingProcess;
