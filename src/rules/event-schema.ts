@@ -119,24 +119,18 @@ export class CompiledSchema {
   ): ErrorList | undefined {
     let errors = before;
     for (let entry = members.firstEntry; entry <= members.lastEntry; entry++) {
+      if (errors?.isFull) break;
       if (!members.isProperty(entry) || members.hasDollarAt(entry)) continue;
       if (this.#named.has(members.pathAt(entry))) continue;
       if (other !== false && other.mayPass(members, entry)) continue;
       const name = members.nameAt(entry);
-      if (isSdkProperty(name) || isRepeated(members, entry, name)) continue;
+      if (isSdkProperty(name)) continue;
       errors ??= new ErrorList();
       if (other === false) errors.add(name, notAllowed);
       else other.explain(valueAt(members, entry), name, errors);
     }
     return errors;
   }
-}
-
-/** Returns whether the same name follows. Only the last member of a name counts. */
-function isRepeated(members: SchemaMembers, entry: number, name: string): boolean {
-  for (let later = entry + 1; later <= members.lastEntry; later++)
-    if (members.isProperty(later) && members.nameAt(later) === name) return true;
-  return false;
 }
 
 function valueAt(members: SchemaMembers, entry: number): unknown {

@@ -128,3 +128,10 @@ test("a proposal has at most 100 properties, the most frequent ones", () => {
     ...[learnedPropertiesMax, "common", 201],
   ]);
 });
+
+test("a proposal states the share of each property, in the order of the names", () => {
+  const text = learned(people(20, (n) => ({ plan: "free", ...(n === 0 ? { 2024: 1 } : {}) })));
+  const shareOf = (name: string) =>
+    new RegExp(`# in (\\S+) % of the events\\n\\s*"?${name}"?:`).exec(text)?.[1];
+  expect([shareOf("plan"), shareOf("2024")]).toEqual(["100.0", "5.0"]);
+});

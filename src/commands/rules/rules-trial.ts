@@ -173,7 +173,7 @@ function hiddenBy(rules: readonly Rule[]): (path: PropertyPath) => boolean {
     action.kind === "keepOnly" ? [new Set(action.paths)] : [],
   );
   return (path) => {
-    const whole = path.slice(0, path.indexOf("."));
+    const [whole = ""] = path.split(".", 1);
     return named.has(path) || named.has(whole) || kept.some((paths) => !paths.has(path));
   };
 }

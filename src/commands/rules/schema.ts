@@ -124,7 +124,8 @@ export function proposal(
   { events, properties, required }: LearnedSchema,
   { event, version, since }: ProposalOptions,
 ): string {
-  const names = Object.fromEntries(properties.map(({ name, schema }) => [name, schema]));
+  // An object would sort names such as "2024" first.
+  const names = new Map(properties.map(({ name, schema }) => [name, schema]));
   const document = new Document({
     schemas: [
       {
