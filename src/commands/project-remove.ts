@@ -89,8 +89,8 @@ class Removal {
     const manager = await managerOf(this.#connection, { timeoutMs: changeTimeoutMs });
     const streams = await namedStreams(command, this.#connection, undefined);
     const state = await this.#stateText();
-    const messages = await this.#report(manager, { streams, state });
-    if (state === notRegistered && messages === 0) await this.#mustHaveRemains(manager);
+    if (state === notRegistered) await this.#mustHaveRemains(manager, streams);
+    await this.#report(manager, { streams, state });
     if (dryRun) return say(command, "nothing was changed (--dry-run)");
     const question = `Remove the project ${id}, its keys and all of its stored events?`;
     if (!yes) await confirm(command, { command: "project remove", question, word: id });
@@ -162,12 +162,17 @@ class Removal {
     }
   }
 
-  /**
-   * Throws a CommandError if there is nothing to remove. The project must not be in the registry,
-   * and must have no messages.
-   */
-  async #mustHaveRemains(manager: JetStreamManager): Promise<void> {
+  /** Throws a CommandError if nothing remains of a project that is not in the registry. */
+  async #mustHaveRemains(
+    manager: JetStreamManager,
+    streams: readonly NamedStream[],
+  ): Promise<void> {
     const { id, effects } = this.#options;
+    for (const { stream, lane, partition } of streams) {
+      const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
+      const { state } = await manager.streams.info(stream, { subjects_filter: filter });
+      if ((state.subjects?.[filter] ?? 0) > 0) return;
+    }
     if (await hasRules(this.#connection, this.#place)) return;
     if (await this.#hasUsage(manager)) return;
     if (effects && (await this.#atEffects((erasure) => erasure.hasProject(id)))) return;
@@ -179,15 +184,14 @@ class Removal {
     );
   }
 
-  /** Prints what the command would remove. Returns the number of messages of the project. */
+  /** Prints what the command would remove. */
   async #report(
     manager: JetStreamManager,
     { streams, state }: { readonly streams: readonly NamedStream[]; readonly state: string },
-  ): Promise<number> {
+  ): Promise<void> {
     const command = this.#command;
     const { id, effects } = this.#options;
     const { stop } = command.context;
-    let total = 0;
     say(command, `project ${id}: ${state}`);
     for (const { stream, lane, partition } of streams) {
       const of = (projectId: string) =>
@@ -196,7 +200,6 @@ class Removal {
         ...{ stream, subject: of(id), stop },
       });
       this.#mustContinue();
-      total += messages;
       say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
       const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
       const shared = state.subjects?.[of(manyProjects)] ?? 0;
@@ -230,7 +233,6 @@ class Removal {
     note(command, "targets of sinks keep what they have received, and so do backups");
     for (const copy of await copiesOf(this.#connection, streams))
       note(command, `not removed: ${copy}`);
-    return total;
   }
 
   async #stateText(): Promise<string> {

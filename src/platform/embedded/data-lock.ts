@@ -95,7 +95,7 @@ const otherFolder = "set PENSTOCK_DATA_DIR (--data-dir) to another folder";
 const writableFix = `let this user write to it, or ${otherFolder}`;
 
 /** An unusable folder: why, and what to do. */
-export interface FolderFault {
+interface FolderFault {
   readonly why: string;
   readonly fix: string;
 }
