@@ -54,10 +54,13 @@ const addonFolders = [join("src", "records", "addon"), join("src", "gateway", "h
 const installedScripts = ["scripts/install.mjs", "scripts/nats-server.mjs"];
 
 async function release(runner) {
-  const hostOnly = process.argv.includes("--host-only");
-  const [target] = process.argv.slice(2).filter((one) => one !== "--host-only");
-  if (target === undefined)
-    throw new UsageError("usage: npm run release -- <new folder> [--host-only]");
+  const usage = "usage: npm run release -- <new folder> [--host-only]";
+  const words = process.argv.slice(2);
+  const hostOnly = words.includes("--host-only");
+  const [target, ...unknown] = words.filter((one) => one !== "--host-only");
+  if (target === undefined) throw new UsageError(usage);
+  const wrong = [target, ...unknown].find((one) => one.startsWith("-")) ?? unknown[0];
+  if (wrong !== undefined) throw new UsageError(`release: unknown argument "${wrong}"; ${usage}`);
   // npm runs scripts in the project, even if it was called in another folder.
   const folder = resolve(process.env.INIT_CWD ?? ".", target);
   if (existsSync(folder) && readdirSync(folder).length > 0)

@@ -10,7 +10,9 @@ const startMsMax = 30_000;
 const stopMsMax = 10_000;
 const timeoutMsDefault = 3_000;
 
-async function startPenstock({ port = 0, env = {}, program = installedProgram() } = {}) {
+async function startPenstock(options = {}) {
+  checkNames("startPenstock", options, ["port", "env", "program"]);
+  const { port = 0, env = {}, program = installedProgram() } = options;
   const [file, ...args] = [...program, "testing", "--json", "--exit-with-stdin"];
   const child = spawn(file, [...args, "--port", String(port)], {
     env: { ...hostEnvironment(), ...env },
@@ -43,13 +45,38 @@ async function connectPenstock(adminUrl) {
     url,
     key,
     adminUrl,
-    async expect(expected, { timeoutMs = timeoutMsDefault } = {}) {
+    async expect(expected, options = {}) {
+      checkNames("expect", options, ["timeoutMs"]);
+      const { timeoutMs = timeoutMsDefault } = options;
       const { event } = await call("POST", "/expect", { ...expected, timeout_ms: timeoutMs });
       return event;
     },
     events: async () => (await call("GET", "/events")).events,
     reset: async () => void (await call("POST", "/reset")),
   };
+}
+
+/** Throws a TypeError that names an unknown option and the most similar known option. */
+function checkNames(of, options, known) {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const apart = (name) => lettersApart(name.toLowerCase(), unknown.toLowerCase());
+  const [nearest] = [...known].sort((one, other) => apart(one) - apart(other));
+  const hint = apart(nearest) <= 2 ? `: did you mean ${nearest}?` : ";";
+  const listed = known.length === 1 ? "the only option is" : "the options are";
+  throw new TypeError(`${of}: unknown option ${unknown}${hint} ${listed} ${known.join(", ")}`);
+}
+
+/** Returns the Levenshtein distance of two texts. */
+function lettersApart(left, right) {
+  let row = [...right, ""].map((_, at) => at);
+  for (const [index, letter] of [...left].entries()) {
+    const next = [index + 1];
+    for (const [at, other] of [...right].entries())
+      next.push(Math.min(next[at] + 1, row[at + 1] + 1, row[at] + (letter === other ? 0 : 1)));
+    row = next;
+  }
+  return row.at(-1);
 }
 
 function installedProgram() {

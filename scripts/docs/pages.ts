@@ -180,7 +180,8 @@ In a checkout, run \`./penstock <command>\`; with [the npm package](../../deploy
 |---|---|
 | 0 | success, including an orderly stop by SIGINT, SIGTERM or SIGHUP |
 | 1 | failure, also an export or import that was stopped before its end |
-| 2 | wrong usage: an invalid argument, flag or setting; nothing was done |`;
+| 2 | wrong usage: an invalid argument, flag or setting; nothing was done |
+| 130 | a stop signal interrupted \`project remove\` or \`erase\`; the message states how to continue |`;
 
 const settingFlags = new Set(allSettings.map(flagOf));
 

@@ -28,6 +28,8 @@ export class CommandError extends Error {
 }
 
 export const usageExitCode = 2;
+/** The exit code of a change that a stop signal has interrupted: 128 + SIGINT. */
+export const interruptedExitCode = 128 + constants.signals.SIGINT;
 
 export interface ConfiguredCommand {
   readonly config: Config;

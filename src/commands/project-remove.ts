@@ -2,7 +2,6 @@
 // removes the project and its rules. Each step can be repeated, so the operator can run the command
 // again if it was killed.
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import {
@@ -12,15 +11,17 @@ import {
 } from "../gateway/projects/registry/bucket.ts";
 import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
 import { removeSalts } from "../gateway/projects/rules/daily-salts.ts";
-import { removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
+import { hasRules, removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
+import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { StoreError } from "../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
+import type { PeopleErasure } from "../readers/effects/store/erase-rows.ts";
 import { erasureAt, shownPlace, storePlace } from "../readers/effects/store/open.ts";
 import { audited } from "./audit.ts";
 import { confirm } from "./confirm.ts";
-import { CommandError, type ConfiguredCommand, note, say } from "./context.ts";
+import { CommandError, type ConfiguredCommand, interruptedExitCode, note, say } from "./context.ts";
 import { shownBytes } from "./doctor/finding.ts";
 import { copiesOf } from "./erase/stream-checks.ts";
 import { withNats } from "./nats.ts";
@@ -40,6 +41,9 @@ export interface RemoveOptions {
 /** Time in ms after which all gateways have read a change of the registry. */
 const gatewaysReadMs = 1_000;
 const changeTimeoutMs = 60_000;
+const notRegistered = "not in the registry";
+
+type Progress = "unchanged" | "disabled" | "purging" | "purged" | "effects" | "unregistered";
 
 export async function removeProject(
   command: ConfiguredCommand,
@@ -63,6 +67,9 @@ class Removal {
   readonly #connection: NatsConnection;
   readonly #options: RemoveOptions & { readonly id: string };
   readonly #place: BucketPlace & { readonly id: string };
+  #progress: Progress = "unchanged";
+  /** Whether the registry has an entry that `project enable` can enable again. */
+  #isDisabled = false;
 
   constructor(
     command: ConfiguredCommand,
@@ -81,42 +88,118 @@ class Removal {
     const command = this.#command;
     const manager = await managerOf(this.#connection, { timeoutMs: changeTimeoutMs });
     const streams = await namedStreams(command, this.#connection, undefined);
-    await this.#report(manager, streams);
+    const state = await this.#stateText();
+    if (state === notRegistered) await this.#mustHaveRemains(manager, streams);
+    await this.#report(manager, { streams, state });
     if (dryRun) return say(command, "nothing was changed (--dry-run)");
     const question = `Remove the project ${id}, its keys and all of its stored events?`;
     if (!yes) await confirm(command, { command: "project remove", question, word: id });
+    this.#mustContinue();
     await audited(command, { change: "project remove", project: id }, async () => {
       await this.#disable();
       stepped?.("disabled");
       for (const { stream, lane, partition } of streams) {
+        this.#mustContinue();
+        this.#progress = "purging";
         const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
         const { purged } = await manager.streams.purge(stream, { filter });
         if (purged > 0) say(command, `${stream}: ${counted(purged, "message")} removed`);
       }
+      this.#progress = "purged";
       stepped?.("purged");
-      if (effects) await this.#removeEffects();
+      this.#mustContinue();
+      if (effects) {
+        await this.#removeEffects();
+        this.#progress = "effects";
+      }
       stepped?.("effects");
+      this.#mustContinue();
       await removeEntry(this.#connection, this.#place);
+      this.#progress = "unregistered";
       // All gateways must have read the removal, so that none writes usage of the project.
-      await delay(gatewaysReadMs + usageWriteMsMax);
+      await pauseUntilAborted(gatewaysReadMs + usageWriteMsMax, command.context.stop);
+      this.#mustContinue();
       await this.#removeUsage(manager);
-      const entries = await removeRules(this.#connection, this.#place);
       await removeSalts(this.#connection, this.#place);
+      const entries = await removeRules(this.#connection, this.#place);
       if (entries > 0) say(command, "its rules and the secret of their hashes: erased");
     });
     say(command, `project ${id} removed`);
   }
 
-  async #report(manager: JetStreamManager, streams: readonly NamedStream[]): Promise<void> {
+  /** Throws a CommandError that states what is done, if a stop signal has arrived. */
+  #mustContinue(): void {
+    if (!this.#command.context.stop.aborted) return;
+    const { id } = this.#options;
+    const what = `project remove: interrupted: ${this.#progressText()}`;
+    if (this.#progress === "unchanged") throw new CommandError(what, interruptedExitCode);
+    const enable = this.#isDisabled && this.#progress !== "unregistered";
+    const undo = enable
+      ? `. To accept its events again instead, run \`penstock project enable ${id}\``
+      : "";
+    throw new CommandError(
+      `${what}. Run the command again to continue${undo}`,
+      interruptedExitCode,
+    );
+  }
+
+  #progressText(): string {
+    const { id } = this.#options;
+    const rejected = `project ${id} is ${this.#isDisabled ? "disabled" : "not in the registry"}`;
+    switch (this.#progress) {
+      case "unchanged":
+        return "nothing was changed";
+      case "disabled":
+        return `${rejected}, and its stored events are not removed yet`;
+      case "purging":
+        return `${rejected}, and some of its stored events are removed`;
+      case "purged":
+        return `${rejected}, and its stored events are removed`;
+      case "effects":
+        return `${rejected}, and its stored events, people, groups, usage and spikes are removed`;
+      case "unregistered":
+        return `project ${id} and its stored events are removed, and its usage record and rules are not removed yet`;
+    }
+  }
+
+  /** Throws a CommandError if nothing remains of a project that is not in the registry. */
+  async #mustHaveRemains(
+    manager: JetStreamManager,
+    streams: readonly NamedStream[],
+  ): Promise<void> {
+    const { id, effects } = this.#options;
+    for (const { stream, lane, partition } of streams) {
+      const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
+      const { state } = await manager.streams.info(stream, { subjects_filter: filter });
+      if ((state.subjects?.[filter] ?? 0) > 0) return;
+    }
+    if (await hasRules(this.#connection, this.#place)) return;
+    if (await this.#hasUsage(manager)) return;
+    if (effects && (await this.#atEffects((erasure) => erasure.hasProject(id)))) return;
+    const checked = effects
+      ? "events, effects, usage record or rules"
+      : "events, usage record or rules";
+    throw new CommandError(
+      `project remove: there is no project ${id}, and no ${checked} of it. Nothing was changed`,
+    );
+  }
+
+  /** Prints what the command would remove. */
+  async #report(
+    manager: JetStreamManager,
+    { streams, state }: { readonly streams: readonly NamedStream[]; readonly state: string },
+  ): Promise<void> {
     const command = this.#command;
     const { id, effects } = this.#options;
-    say(command, `project ${id}: ${await this.#stateText()}`);
+    const { stop } = command.context;
+    say(command, `project ${id}: ${state}`);
     for (const { stream, lane, partition } of streams) {
       const of = (projectId: string) =>
         subjectOf(this.#place.prefix, lane, { partition, projectId });
       const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
-        ...{ stream, subject: of(id) },
+        ...{ stream, subject: of(id), stop },
       });
+      this.#mustContinue();
       say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
       const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
       const shared = state.subjects?.[of(manyProjects)] ?? 0;
@@ -158,9 +241,7 @@ class Removal {
     const project = projects.find((one) => one.id === id);
     if (project !== undefined)
       return `${counted(project.keys.length, "key")}, ${project.enabled ? "enabled" : "disabled"}`;
-    return entries.get(id)?.operation === "PUT"
-      ? "its registry entry is damaged"
-      : "not in the registry";
+    return entries.get(id)?.operation === "PUT" ? "its registry entry is damaged" : notRegistered;
   }
 
   /** Rejects new events, and waits until the events of requests in progress are stored. */
@@ -168,28 +249,34 @@ class Removal {
     const command = this.#command;
     try {
       await setEnabled(this.#connection, { ...this.#place, enabled: false });
+      this.#isDisabled = true;
     } catch (error) {
       // A damaged entry is removed instead, because it cannot be disabled. The gateways also reject
       // the keys of a removed project.
       if (error instanceof DamagedEntryError) await removeEntry(this.#connection, this.#place);
       else if (!(error instanceof UnknownProjectError)) throw error;
     }
+    this.#progress = "disabled";
     const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;
     note(command, `its events now get a 401; waiting ${waitMs / 1_000} s for requests in progress`);
-    await delay(waitMs);
+    await pauseUntilAborted(waitMs, command.context.stop);
   }
 
   async #removeEffects(): Promise<void> {
     const command = this.#command;
-    const place = storePlace(command.config);
+    const { persons, groups, rows, remains } = await this.#atEffects((erasure) =>
+      erasure.eraseProject(this.#options.id),
+    );
+    say(
+      command,
+      `${shownPlace(storePlace(command.config))}: ${counted(persons, "person")}, ${counted(groups, "group")}, ${counted(rows, "row")} removed`,
+    );
+    for (const one of remains) note(command, `not removed: ${one}`);
+  }
+
+  async #atEffects<T>(work: (erasure: PeopleErasure) => Promise<T>): Promise<T> {
     try {
-      const erasure = await erasureAt(place);
-      const { persons, groups, rows, remains } = await erasure.eraseProject(this.#options.id);
-      say(
-        command,
-        `${shownPlace(place)}: ${counted(persons, "person")}, ${counted(groups, "group")}, ${counted(rows, "row")} removed`,
-      );
-      for (const one of remains) note(command, `not removed: ${one}`);
+      return await work(await erasureAt(storePlace(this.#command.config)));
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       throw new CommandError(
@@ -198,11 +285,22 @@ class Removal {
     }
   }
 
+  async #hasUsage(manager: JetStreamManager): Promise<boolean> {
+    const { stream, filter } = this.#usage();
+    if ((await streamInfoOf(manager, stream)) === undefined) return false;
+    const { state } = await manager.streams.info(stream, { subjects_filter: filter });
+    return Object.keys(state.subjects ?? {}).length > 0;
+  }
+
   async #removeUsage(manager: JetStreamManager): Promise<void> {
-    const bucket = usageBucketName(this.#place.prefix);
-    const stream = bucketStream(bucket);
+    const { stream, filter } = this.#usage();
     if ((await streamInfoOf(manager, stream)) === undefined) return;
-    const filter = `${bucketSubjects(bucket)}${usageKey(this.#options.id, "*")}`;
     await manager.streams.purge(stream, { filter });
+  }
+
+  #usage(): { readonly stream: string; readonly filter: string } {
+    const bucket = usageBucketName(this.#place.prefix);
+    const filter = `${bucketSubjects(bucket)}${usageKey(this.#options.id, "*")}`;
+    return { stream: bucketStream(bucket), filter };
   }
 }

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
 import { quotaText, quotaValue } from "../gateway/projects/quota/quota.ts";
@@ -17,6 +16,7 @@ import {
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/errors.ts";
+import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";
 import { atRegistry, changedRegistry, requireArguments } from "./registered-project.ts";
 import { counted, table } from "./terminal.ts";
@@ -50,7 +50,7 @@ export async function add(command: ConfiguredCommand, project: NewProject): Prom
     { change: "project add", project: id },
     (connection, place) => addProject(connection, { ...place, ...project }),
   );
-  await delay(gatewaysReadMs);
+  await pauseUntilAborted(gatewaysReadMs, command.context.stop);
   say(command, `project ${added.id} added, key ${added.keys[0]}`);
 }
 
@@ -71,7 +71,7 @@ export async function rotate(
   const rotated = await changedRegistry(command, entry, (connection, place) =>
     rotateKey(connection, { ...place, id, keepOld }),
   );
-  await delay(gatewaysReadMs);
+  await pauseUntilAborted(gatewaysReadMs, command.context.stop);
   const others = rotated.keys.length - 1;
   const kept =
     others === 0 ? "" : `; ${others} older ${others === 1 ? "key stays" : "keys stay"} valid`;
@@ -96,7 +96,7 @@ export async function enable(
   await changedRegistry(command, { change, project: id }, (connection, place) =>
     setEnabled(connection, { ...place, id, enabled }),
   );
-  await delay(gatewaysReadMs);
+  await pauseUntilAborted(gatewaysReadMs, command.context.stop);
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 
 const root = path.resolve(import.meta.dirname, "../..");
 let folder: string;
@@ -51,5 +51,33 @@ test("penstock doctor reports a missing native scanner", () => {
       ...{ check: "addons", level: "fail", fix: "npm run setup" },
       found: "scanner is not built, or not for this Node: no other command starts",
     }),
+  );
+});
+
+describe("a package of another platform", () => {
+  const host = `${process.platform}-${process.arch}`;
+  const [other, machine] = host === "linux-x64" ? ["linux-arm64", 183] : ["linux-x64", 62];
+  const elf = Buffer.alloc(64);
+  elf.write("\x7fELF", "latin1");
+  elf.writeUInt16LE(machine, 18);
+
+  test.each([`prebuilt/${other}`, `prebuilt/${host}`, "src/records/addon/build/Release"])(
+    "is reported with both platforms if the addon is in %s",
+    (below) => {
+      const within = path.join(folder, below);
+      mkdirSync(within, { recursive: true });
+      writeFileSync(path.join(within, "event_scan.node"), elf);
+      onTestFinished(() => rmSync(within, { recursive: true }));
+      const { status, stderr } = run("up");
+      expect(stderr).toBe(
+        `penstock: the native scanner does not load: this package is for ${other}, and this host is ${host}: install the package for ${host}, or build the addons with \`npm rebuild penstock\`\n`,
+      );
+      expect(status).toBe(1);
+      const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
+      expect(checks).toContainEqual({
+        ...{ check: "addons", level: "fail", fix: `install the package for ${host}` },
+        found: `scanner is for ${other}, and this host is ${host}: no other command starts`,
+      });
+    },
   );
 });

@@ -66,6 +66,18 @@ describe("penstock testing", () => {
     await expect(miss()).rejects.toThrow(/No event is stored\.\nThe gateway has rejected no event/);
   });
 
+  test("rejects unknown options with the most similar name", async () => {
+    const wrong = { prt: 1 } as StartOptions;
+    await expect(startPenstock(wrong)).rejects.toThrow(
+      "startPenstock: unknown option prt: did you mean port? the options are port, env, program",
+    );
+    const penstock = await started();
+    const late = { timeoutMS: 10 } as object;
+    await expect(penstock.expect({ event: "bought" }, late)).rejects.toThrow(
+      "expect: unknown option timeoutMS: did you mean timeoutMs? the only option is timeoutMs",
+    );
+  });
+
   test("reports invalid expectations and unknown pages", async () => {
     const penstock = await started();
     await expect(penstock.expect({ distinctId: "a" })).rejects.toThrow(/use distinct_id$/);

@@ -9,6 +9,8 @@ import { startTestGateway } from "../kit/gateway.ts";
 import { temporaryFolder } from "../kit/processes.ts";
 import { runCommand } from "../kit/run-command.ts";
 
+const within = { timeout: 10_000 };
+
 async function rig() {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
@@ -64,11 +66,13 @@ test("project remove removes only the project's own events", async () => {
   expect([await stored("shop"), (await stored("blog")) > 0]).toEqual([0, true]);
   const list = (await project("list")).out;
   expect([list.includes("shop"), list.includes("blog")]).toEqual([false, true]);
+  const startedMs = performance.now();
   const again = await project("remove", "shop", "--yes");
-  expect([again.fault, again.out]).toEqual([
-    undefined,
-    expect.stringContaining("not in the registry"),
-  ]);
+  expect(again.fault).toBe(
+    "project remove: there is no project shop, and no events, usage record or rules of it. Nothing was changed",
+  );
+  expect(performance.now() - startedMs).toBeLessThan(1_000);
+  expect(again.audit).toEqual([]);
   expect((await project("remove", "shpo", "--yes")).fault).toContain("there is no project shpo");
 });
 
@@ -94,6 +98,68 @@ test.each(["disabled", "purged", "effects"] as const)(
     expect((await project("list")).out).not.toContain("shop");
   },
 );
+
+test.each([
+  [
+    "disabled",
+    "project shop is disabled, and its stored events are not removed yet. Run the command again to continue. To accept its events again instead, run `penstock project enable shop`",
+  ],
+  [
+    "purged",
+    "project shop is disabled, and its stored events are removed. Run the command again to continue. To accept its events again instead, run `penstock project enable shop`",
+  ],
+] as const)("a stop signal ends project remove after the step %s", async (last, state) => {
+  const { env, project, send, stored } = await rig();
+  expect(await send("shop")).toBe(200);
+  const result = readConfig(env, {});
+  if (!result.ok) throw new Error(result.faults.join("; "));
+  const { context, stop } = commandWorld(env);
+  const stepped = (step: string) => {
+    if (step === last) stop.abort();
+  };
+  const options = { dryRun: false, yes: true, effects: false, stepped };
+  await expect(
+    removeProject({ config: result.config, context }, "shop", options),
+  ).rejects.toMatchObject({ message: `project remove: interrupted: ${state}`, exitCode: 130 });
+  expect((await stored("shop")) > 0).toBe(last === "disabled");
+  expect((await project("list")).out).toMatch(/^shop +disabled/m);
+  expect((await project("enable", "shop")).fault).toBeUndefined();
+  expect(await send("shop")).toBe(200);
+});
+
+test.each([
+  ["requests in progress", /waiting \d/, /is disabled, and its stored events are not removed yet/],
+  ["gateways", undefined, /its usage record and rules are not removed yet/],
+] as const)("a stop signal ends the wait of project remove for %s", async (_, line, state) => {
+  const { env, gateway, project, send } = await rig();
+  expect(await send("shop")).toBe(200);
+  const connection = await connect({ servers: gateway.nats.url });
+  onTestFinished(() => connection.close());
+  const usage = await new Kvm(connection).create("penstock_usage");
+  await usage.put("shop.process", "{}");
+  const result = readConfig({ ...env, PENSTOCK_REQUEST_TIMEOUT_MS: line ? "60000" : "100" }, {});
+  if (!result.ok) throw new Error(result.faults.join("; "));
+  const { context, said, stop } = commandWorld(env);
+  let isWaiting = false;
+  const stepped = (step: string) => {
+    isWaiting = step === "effects";
+  };
+  const options = { dryRun: false, yes: true, effects: false, stepped };
+  const removal = removeProject({ config: result.config, context }, "shop", options);
+  const check = expect(removal).rejects.toMatchObject({
+    message: expect.stringMatching(state),
+    exitCode: 130,
+  });
+  if (line === undefined)
+    await expect
+      .poll(async () => isWaiting && !(await project("list")).out.includes("shop"), within)
+      .toBe(true);
+  else await expect.poll(() => said.err, within).toMatch(line);
+  stop.abort();
+  await check;
+  expect((await project("remove", "shop", "--yes")).fault).toBeUndefined();
+  expect(await usage.get("shop.process")).toBeNull();
+});
 
 test("project remove removes a project whose registry entry is damaged", async () => {
   const { gateway, project, send, stored } = await rig();

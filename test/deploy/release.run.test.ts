@@ -237,7 +237,7 @@ describe("the package penstock", () => {
         "penstock: missing on this host: python3, make, g++",
       );
       expect(() => run("npx", ["penstock", "project", "list"])).toThrow(
-        /native scanner \S+ does not load: it is not built: .*`npm rebuild penstock`/,
+        /native scanner .*does not load: .*`npm rebuild penstock`/,
       );
     } finally {
       cpSync(`${prebuilt}-elsewhere`, prebuilt, { recursive: true });

@@ -28,6 +28,8 @@ test.each([
   ["test/fuzz/fuzz.mjs", ["--seconds", "none"], "--seconds is a whole number"],
   ["test/fuzz/fuzz.mjs", ["--engine", "steam"], "--engine is one of"],
   ["scripts/release.mjs", [], "usage: npm run release"],
+  ["scripts/release.mjs", ["/dev/null/x", "--hostonly"], 'unknown argument "--hostonly"; usage: '],
+  ["scripts/release.mjs", ["/dev/null/x", "y"], 'unknown argument "y"; usage: '],
 ] as const)(
   "%s with the wrong arguments %j ends with exit code 2",
   { timeout: 120_000 },

@@ -7,7 +7,7 @@ import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
 import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
 import { ownSignature } from "../../platform/base/port-access.ts";
-import { folderFix, readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
+import { readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
 import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
 import { type Config, variableOf } from "../../platform/settings/config.ts";
 import type { ConfigResult } from "../../platform/settings/read-config.ts";
@@ -158,7 +158,8 @@ function checkMachine(config: Config, storedBytes: number | undefined): Finding[
 function checkFolder(dataDir: string): Finding {
   const check = checkOf("data folder");
   const fault = unusableFolder(dataDir);
-  return fault === undefined ? check.ok(dataDir) : check.fail(`${dataDir}: ${fault}`, folderFix);
+  if (fault === undefined) return check.ok(dataDir);
+  return check.fail(`${dataDir}: ${fault.why}`, fault.fix);
 }
 
 function checkLocalFiles(config: Config, uws: unknown): Finding[] {

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dayMs } from "../../platform/base/day.ts";
+import { hostPlatform, NativeModuleError } from "../../platform/base/native-module.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 const soonMs = 14 * dayMs;
@@ -118,9 +119,16 @@ export function checkParts(parts: readonly Part[]): Finding[] {
     try {
       load();
       return [];
-    } catch {
-      const found = `${name} is not built, or not for this Node: ${without}`;
-      return [isNeeded ? check.fail(found, "npm run setup") : check.warn(found, "npm run setup")];
+    } catch (error) {
+      const others = error instanceof NativeModuleError ? error.otherPlatforms : undefined;
+      const why =
+        others === undefined
+          ? "is not built, or not for this Node"
+          : `is for ${others}, and this host is ${hostPlatform}`;
+      const fix =
+        others === undefined ? "npm run setup" : `install the package for ${hostPlatform}`;
+      const found = `${name} ${why}: ${without}`;
+      return [isNeeded ? check.fail(found, fix) : check.warn(found, fix)];
     }
   });
   return findings.length > 0

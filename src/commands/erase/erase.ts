@@ -35,7 +35,7 @@ import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { eraseRejected } from "../rejected/rejected-eraser.ts";
 import { counted } from "../terminal.ts";
-import { ErasureLog, LostLockError } from "./erasure-log.ts";
+import { ErasureLog, erasureInterrupted, LostLockError } from "./erasure-log.ts";
 import { FrameCutter } from "./frame-cutter.ts";
 import {
   addErased,
@@ -239,7 +239,7 @@ class Erasing {
     const untilMonotonicMs = performance.now() + waitMsMax;
     for (let hasSaid = false; ; hasSaid = true) {
       const found = await withoutStack(() => findUnapplied(connection, which));
-      if (context.stop.aborted) throw new CommandError("erase: interrupted. Run the command again");
+      if (context.stop.aborted) throw erasureInterrupted();
       const isOver = performance.now() >= untilMonotonicMs;
       if (found.streams.length === 0 || !found.hasWriter || isOver) return found;
       if (!hasSaid)
@@ -286,7 +286,7 @@ class Erasing {
     const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
     for (;;) {
       try {
-        await log.lock((line) => this.#note(line));
+        await log.lock((line) => this.#note(line), command.context.stop);
         return;
       } catch (error) {
         const { stop } = command.context;
@@ -368,7 +368,7 @@ class Erasing {
       try {
         await eraser.run();
       } catch (error) {
-        if (stop.aborted) throw new CommandError("erase: interrupted. Run the command again");
+        if (stop.aborted) throw erasureInterrupted();
         throw error;
       } finally {
         clearInterval(progress);

@@ -3,14 +3,14 @@
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { apiCodes, isApiError, managerOf } from "../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../platform/nats/names.ts";
 import { type ErasedEntry, erasedSubjects } from "../../platform/nats/rewritten.ts";
-import { CommandError } from "../context.ts";
+import { CommandError, interruptedExitCode } from "../context.ts";
 
 interface ErasureLogOptions {
   readonly bucket: string;
@@ -91,10 +91,10 @@ export class ErasureLog {
 
   /**
    * Takes the lock. A lock of a dead erasure is taken over. Rejects with a CommandError if another
-   * erasure is running.
+   * erasure is running, or if `stop` aborts.
    */
-  async lock(say: (line: string) => void): Promise<void> {
-    if (!(await this.#create())) await this.#takeOver(say);
+  async lock(say: (line: string) => void, stop: AbortSignal): Promise<void> {
+    if (!(await this.#create())) await this.#takeOver(say, stop);
     this.#beating = setInterval(() => {
       this.#beat ??= this.#beatOnce().finally(() => {
         this.#beat = undefined;
@@ -178,7 +178,7 @@ export class ErasureLog {
     }
   }
 
-  async #takeOver(say: (line: string) => void): Promise<void> {
+  async #takeOver(say: (line: string) => void, stop: AbortSignal): Promise<void> {
     const first = await this.#kv.get(lockKey);
     const { silenceMs } = this.#times;
     const untilMonotonicMs = performance.now() + silenceMs;
@@ -190,7 +190,8 @@ export class ErasureLog {
       if (performance.now() >= untilMonotonicMs) break;
       if (now === first)
         say(`waiting up to ${silenceMs / 1_000} s, because the erasure of ${holder} may still run`);
-      await delay(pollMs);
+      await pauseUntilAborted(pollMs, stop);
+      if (stop.aborted) throw erasureInterrupted();
       now = await this.#kv.get(lockKey);
     }
     try {
@@ -214,6 +215,10 @@ export class ErasureLog {
       else this.#lost = error as Error;
     }
   }
+}
+
+export function erasureInterrupted(): CommandError {
+  return new CommandError("erase: interrupted. Run the command again", interruptedExitCode);
 }
 
 function anotherRuns(holder?: string): CommandError {

@@ -117,13 +117,14 @@ export async function effectsPositions(
 interface OfSubject {
   readonly stream: string;
   readonly subject: string;
+  readonly stop: AbortSignal;
 }
 
-/** Returns the size of the messages. Only the headers are read. */
+/** Returns the size of the messages that are read until `stop` aborts. Only the headers are read. */
 export async function messageBytesOf(
   manager: JetStreamManager,
   connection: NatsConnection,
-  { stream, subject }: OfSubject,
+  { stream, subject, stop }: OfSubject,
 ): Promise<{ readonly messages: number; readonly bytes: number }> {
   const { state } = await manager.streams.info(stream, { subjects_filter: subject });
   const expected = state.subjects?.[subject] ?? 0;
@@ -137,7 +138,7 @@ export async function messageBytesOf(
     idle.refresh();
     messages++;
     bytes += Number(message.headers?.get("Nats-Msg-Size") ?? 0) + subject.length;
-    if (message.info.pending === 0 || messages >= expected) break;
+    if (message.info.pending === 0 || messages >= expected || stop.aborted) break;
   }
   clearTimeout(idle);
   await consumer.delete().catch(() => {});

@@ -115,6 +115,6 @@ export async function requireRead(
   const unread = await unreadOf(command, manager, check);
   if (unread.length > 0)
     throw new CommandError(
-      `${check.doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread: each of these readers then stops until an operator lets it continue without them`,
+      `${check.doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread. Effects and sinks then stop until they are started with --accept-expired. Durable consumers of programs continue without the removed messages, without a notice`,
     );
 }

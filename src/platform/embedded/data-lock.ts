@@ -91,30 +91,46 @@ function holderFile(dataDir: string): string {
   return join(dataDir, "penstock.json");
 }
 
-export const folderFix =
-  "let this user write to it, or set PENSTOCK_DATA_DIR (--data-dir) to another folder";
+const otherFolder = "set PENSTOCK_DATA_DIR (--data-dir) to another folder";
+const writableFix = `let this user write to it, or ${otherFolder}`;
+
+/** An unusable folder: why, and what to do. */
+interface FolderFault {
+  readonly why: string;
+  readonly fix: string;
+}
 
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;
-  return `cannot start on ${dataDir}: ${found ?? `the folder is not writable (${code ?? message})`}: ${folderFix}`;
+  const { why, fix } = found ?? {
+    why: `the folder is not writable (${code ?? message})`,
+    fix: writableFix,
+  };
+  return `cannot start on ${dataDir}: ${why}: ${fix}`;
 }
 
 /**
  * Returns the reason why the user cannot write to the folder, or undefined if they can. If the
  * folder does not exist, checks its nearest existing parent.
  */
-export function unusableFolder(dataDir: string): string | undefined {
+export function unusableFolder(dataDir: string): FolderFault | undefined {
   const folder = resolve(dataDir);
   const inside = ["nats", "jetstream"]
     .map((name) => join(folder, name))
     .filter((path) => kindOf(path) !== "nothing");
   for (const path of [...inside, nearestExisting(folder)]) {
     const what = path === folder ? "it" : path;
-    if (kindOf(path) === "file") return `${what} is a file, not a folder`;
+    if (kindOf(path) === "file")
+      return { why: `${what} is a file, not a folder`, fix: otherFolder };
     const code = accessFault(path);
-    if (code === "EROFS") return `${what} is on a file system that is mounted read-only`;
-    if (code !== undefined) return `this user may not write to ${what}${ownerOf(path)} (${code})`;
+    if (code === "EROFS")
+      return { why: `${what} is on a file system that is mounted read-only`, fix: otherFolder };
+    if (code !== undefined)
+      return {
+        why: `this user may not write to ${what}${ownerOf(path)} (${code})`,
+        fix: writableFix,
+      };
   }
   return undefined;
 }

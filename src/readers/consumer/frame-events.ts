@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { StoredEvent } from "./types.ts";
 
 interface UnreadableLines {
@@ -45,7 +45,9 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
     // The key is a hash, because the window stores many keys and a name may be as long as an event.
-    const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
+    const identity = JSON.stringify([projectId, uuid, name, distinctId]);
+    // Not crypto.hash, which early versions of Node 20 do not have.
+    const key = createHash("sha256").update(identity).digest("base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
     if (other !== undefined || (window.size > 0 && seen.has(key))) {

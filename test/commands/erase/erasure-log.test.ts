@@ -10,11 +10,15 @@ afterAll(() => connection.close());
 const bucket = "penstock_erasures";
 const within = { timeout: 10_000 };
 
-async function locked(more = {}, say: (line: string) => void = () => {}): Promise<ErasureLog> {
+async function locked(
+  more = {},
+  say: (line: string) => void = () => {},
+  stop = new AbortController().signal,
+): Promise<ErasureLog> {
   const times = { answerMsMax: 200, beatMs: 30, ...more };
   const { pid } = process;
   const log = await ErasureLog.open(connection, { bucket, replicas: 1, pid, times });
-  await log.lock(say);
+  await log.lock(say, stop);
   return log;
 }
 
@@ -34,6 +38,19 @@ test("an erasure takes over a lock only after its heartbeats stop", async () => 
   ]);
   log.check();
   await log.unlock();
+});
+
+test("a stop signal ends the wait for the lock of another erasure", async () => {
+  const kv = await new Kvm(connection).open(bucket);
+  const dead = { id: "x", pid: 1, hostname: "here", beats: 1 };
+  await kv.put("lock", JSON.stringify(dead));
+  const stop = new AbortController();
+  const waiting = locked({ silenceMs: 60_000 }, () => stop.abort(), stop.signal);
+  await expect(waiting).rejects.toMatchObject({
+    message: "erase: interrupted. Run the command again",
+    exitCode: 130,
+  });
+  await kv.delete("lock");
 });
 
 test("only one of two waiting erasures takes over a dead erasure's lock", async () => {

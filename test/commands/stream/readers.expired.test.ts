@@ -22,6 +22,7 @@ test("the count of a subject's messages ends if they expire meanwhile", async ()
   };
   const expiring = { streams } as unknown as JetStreamManager;
   const subject = "penstock.live.0.shop";
-  const counted = await messageBytesOf(expiring, connection, { stream, subject });
+  const { signal: stop } = new AbortController();
+  const counted = await messageBytesOf(expiring, connection, { stream, subject, stop });
   expect(counted).toEqual({ messages: 0, bytes: 0 });
 }, 20_000);

@@ -1,5 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { frameEvents, UuidWindow } from "../../../src/readers/consumer/frame-events.ts";
+
+// Node has crypto.hash since 20.12, and the package also runs on earlier versions of 20.
+vi.mock("node:crypto", async (original) => ({
+  ...(await original<typeof import("node:crypto")>()),
+  hash: undefined,
+}));
 
 class ToldWindow extends UuidWindow {
   readonly keys: string[] = [];

@@ -1,5 +1,6 @@
 // The list of recent client problems that operators can see. If a problem occurs again with the
-// same project, path and client, only its count increases. The list contains no values of events,
+// same project, path and client, only its count increases. Unknown keys have separate entries, up
+// to a maximum per path and client. The list contains no values of events,
 // and no keys except the first characters of an unknown key.
 
 import type {
@@ -16,6 +17,9 @@ interface ClientWarningsClock {
 }
 
 const warningsMax = 50;
+/** Maximum number of unknown keys of one path and client that have their own entry. */
+const unknownKeysMax = 5;
+const otherKeysDetail = "No project has the API keys: several other keys";
 const perSecondMax = 20;
 
 export class ClientWarnings implements ClientWarningTaker {
@@ -55,8 +59,9 @@ export class ClientWarnings implements ClientWarningTaker {
     this.#rate.spend(1);
     const warnings = this.#warnings;
     const { projectId, path, client } = origin;
-    const warning = { atMs: this.#clock.wallMs(), projectId, path, client, times: 1, ...what };
-    const at = warnings.findIndex((earlier) => isAlike(earlier, warning));
+    const given = { atMs: this.#clock.wallMs(), projectId, path, client, times: 1, ...what };
+    const warning = this.#hasManyKeys(given) ? { ...given, detail: otherKeysDetail } : given;
+    const at = warnings.findIndex((earlier) => isSame(earlier, warning));
     const [earlier] = at >= 0 ? warnings.splice(at, 1) : [];
     if (warnings.length === warningsMax) warnings.shift();
     warnings.push(
@@ -65,6 +70,17 @@ export class ClientWarnings implements ClientWarningTaker {
         : { ...warning, times: earlier.times + 1, events: earlier.events + warning.events },
     );
   }
+
+  #hasManyKeys(warning: ClientWarning): boolean {
+    if (warning.code !== "unknown_api_key") return false;
+    const earlier = this.#warnings.filter((one) => isAlike(one, warning));
+    const isNew = !earlier.some(({ detail }) => detail === warning.detail);
+    return isNew && earlier.length >= unknownKeysMax;
+  }
+}
+
+function isSame(left: ClientWarning, right: ClientWarning): boolean {
+  return isAlike(left, right) && (left.code !== "unknown_api_key" || left.detail === right.detail);
 }
 
 function isAlike(left: ClientWarning, right: ClientWarning): boolean {

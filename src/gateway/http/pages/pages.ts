@@ -99,19 +99,19 @@ ${notesText(warningTable)}
 function errorText(code: ErrorCode): string {
   const { status, title, when, remedy } = errorTable[code];
   const meaning = sentence(when);
-  const more = meaning === `${title}.` ? "" : ` ${escaped(meaning)}`;
+  const more = meaning === `${title}.` ? "" : ` ${proseHtml(meaning)}`;
   return `${noteText(code, `<strong>${escaped(title)}.</strong>${more}`, remedy)}
 <p class="soft">Retry: ${retryWords(status)}.</p>`;
 }
 
 function notesText(table: Readonly<Record<string, Pick<ErrorRow, "when" | "remedy">>>): string {
   return Object.entries(table)
-    .map(([code, { when, remedy }]) => noteText(code, escaped(sentence(when)), remedy))
+    .map(([code, { when, remedy }]) => noteText(code, proseHtml(sentence(when)), remedy))
     .join("\n");
 }
 
 function noteText(code: string, meaning: string, remedy: string): string {
-  return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${meaning}</p>\n<p>${escaped(remedy)}</p>`;
+  return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${meaning}</p>\n<p>${proseHtml(remedy)}</p>`;
 }
 
 export function retryWords(status: ErrorRow["status"]): string {
@@ -126,6 +126,11 @@ function isNameFirst(words: string): boolean {
 export function sentence(words: string): string {
   const first = isNameFirst(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
   return `${first}${words.endsWith(".") ? "" : "."}`;
+}
+
+/** Returns the HTML of a text. Text in backticks becomes code. */
+function proseHtml(text: string): string {
+  return escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 }
 
 function escaped(text: string): string {

@@ -140,6 +140,11 @@ export async function readSecret(
   return await readEntry(connection, options, `${options.id}.${secretKey}`);
 }
 
+/** Returns whether the project has a version of rules or a secret. */
+export async function hasRules(connection: NatsConnection, options: OfProject): Promise<boolean> {
+  return (await onceLed(() => keysOf(connection, options))).length > 0;
+}
+
 /** Erases all versions and the secret of a project. Overwrites them in the store's files. */
 export async function removeRules(connection: NatsConnection, options: OfProject): Promise<number> {
   const keys = await onceLed(() => keysOf(connection, options));

@@ -32,6 +32,8 @@ export interface PeopleErasure {
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
   /** Erases the persons in one transaction. If it rejects, nothing is erased. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
+  /** Returns whether a table has rows of the project. */
+  hasProject(projectId: string): Promise<boolean>;
   eraseProject(projectId: string): Promise<ErasedProject>;
 }
 
@@ -119,6 +121,14 @@ export async function eraseRows(
   const announcements = await eraseMemory(sql, projectId, all);
   await sql.run("DROP TABLE gone");
   return { ids, ...counts, rejected, announcements, remains: [] };
+}
+
+export async function hasProjectRows(sql: ErasingSql, projectId: string): Promise<boolean> {
+  for (const { name } of tablesOfProjects) {
+    const query = `SELECT 1 FROM ${name} WHERE project_id = $1 LIMIT 1`;
+    if ((await sql.all(query, [projectId])).length > 0) return true;
+  }
+  return false;
 }
 
 /** Erases all rows of a project. The caller must commit the transaction. */

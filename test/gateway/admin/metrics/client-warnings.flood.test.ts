@@ -57,6 +57,27 @@ describe("client warnings", () => {
     ]);
   });
 
+  test("lists five unknown keys of a path and client, and merges all others", () => {
+    let nowMs = 0;
+    const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
+    const refused = (key: string) => {
+      nowMs += 1_000;
+      const detail = `No project has the API key that begins with ${key} (20 characters)`;
+      clientWarnings.refused(from(""), { code: "unknown_api_key", detail });
+    };
+    for (const key of ["phc_EXok", "phc_othe", "phc_othe"]) refused(key);
+    expect(clientWarnings.latest()).toMatchObject([
+      { times: 1, detail: expect.stringContaining("phc_EXok") },
+      { times: 2, detail: expect.stringContaining("phc_othe") },
+    ]);
+    for (let index = 0; index < 100; index++) refused(`phc_${index}`);
+    refused("phc_EXok");
+    const kept = clientWarnings.latest();
+    expect(kept.map(({ times }) => times)).toEqual([2, 1, 1, 1, 97, 2]);
+    expect(kept[4]?.detail).toBe("No project has the API keys: several other keys");
+    expect(kept[5]?.detail).toContain("phc_EXok");
+  });
+
   test("computes no source for a warning if the list is full", () => {
     const clientWarnings = new ClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
     let asked = 0;

@@ -35,7 +35,10 @@ function tests(rig: WriterRig): void {
     const both = await rig.undisturbed({}, place);
     expect(both.join()).toContain('"shop"');
     const erasure = await erasureAt(place);
+    expect(await erasure.hasProject("shop")).toBe(true);
     const erased = await erasure.eraseProject("shop");
+    expect(await erasure.hasProject("shop")).toBe(false);
+    expect(await erasure.hasProject("other")).toBe(true);
     expect(erased).toMatchObject({ persons: 2, groups: 1 });
     expect(erased.rows).toBeGreaterThan(5);
     const reader = await rig.openReader(place);

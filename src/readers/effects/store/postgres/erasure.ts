@@ -12,6 +12,7 @@ import {
   type ErasingSql,
   eraseProjectRows,
   eraseRows,
+  hasProjectRows,
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
@@ -29,6 +30,10 @@ export class PostgresErasure implements PeopleErasure {
 
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]> {
     return this.#run("read people", (client) => idsOfPersons(sqlOf(client), projectId, ids));
+  }
+
+  hasProject(projectId: string): Promise<boolean> {
+    return this.#run("read a project", (client) => hasProjectRows(sqlOf(client), projectId));
   }
 
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople> {

@@ -9,6 +9,7 @@ import {
   type ErasingSql,
   eraseProjectRows,
   eraseRows,
+  hasProjectRows,
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
@@ -27,13 +28,12 @@ export class SqliteErasure implements PeopleErasure {
     this.#file = file;
   }
 
-  async idsOf(projectId: string, ids: readonly string[]): Promise<string[]> {
-    const database = Database.forReading(this.#file);
-    try {
-      return await idsOfPersons(sqlOf(database), projectId, ids);
-    } finally {
-      database.close();
-    }
+  idsOf(projectId: string, ids: readonly string[]): Promise<string[]> {
+    return this.#read((database) => idsOfPersons(sqlOf(database), projectId, ids));
+  }
+
+  hasProject(projectId: string): Promise<boolean> {
+    return this.#read((database) => hasProjectRows(sqlOf(database), projectId));
   }
 
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople> {
@@ -42,6 +42,15 @@ export class SqliteErasure implements PeopleErasure {
 
   eraseProject(projectId: string): Promise<ErasedProject> {
     return this.#write((database) => eraseProjectRows(sqlOf(database), projectId));
+  }
+
+  async #read<T>(work: (database: Database) => Promise<T>): Promise<T> {
+    const database = Database.forReading(this.#file);
+    try {
+      return await work(database);
+    } finally {
+      database.close();
+    }
   }
 
   async #write<T>(work: (database: Database) => Promise<T>) {
