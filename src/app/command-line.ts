@@ -269,7 +269,8 @@ function addStreams(program: Command, context: CommandContext): void {
       const { purge } = await import("../commands/stream/stream.ts");
       await purge(of(command), which, options);
     });
-  withNats(
+  const withServer = (command: Command) => withSettings(command, [...natsSettings, "natsServer"]);
+  withServer(
     stream
       .command("backup <folder> [stream]")
       .description(
@@ -277,9 +278,10 @@ function addStreams(program: Command, context: CommandContext): void {
       ),
   ).action(async (folder: string, which: string | undefined, _, command: Command) => {
     const { backup } = await import("../commands/stream/backup.ts");
-    await backup(of(command), folder, which);
+    const { withEmbedded } = await import("./embed.ts");
+    await withEmbedded(of(command), { isNew: false }, (ready) => backup(ready, folder, which));
   });
-  withNats(
+  withServer(
     stream
       .command("restore <folder> [stream]")
       .description(
@@ -298,8 +300,12 @@ function addStreams(program: Command, context: CommandContext): void {
         { replaceEmpty }: { replaceEmpty: boolean },
         command: Command,
       ) => {
-        const { restore } = await import("../commands/stream/backup.ts");
-        await restore(of(command), folder, { which, replaceEmpty });
+        const { checkedBackups, restore } = await import("../commands/stream/backup.ts");
+        const { withEmbedded } = await import("./embed.ts");
+        const found = await checkedBackups(folder, which);
+        await withEmbedded(of(command), { isNew: true }, (ready) =>
+          restore(ready, folder, { found, replaceEmpty }),
+        );
       },
     );
 }

@@ -9,10 +9,8 @@ import type { Project } from "../gateway/projects/project.ts";
 import { ensureDemoProject } from "../gateway/projects/registry/commands.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { reachable } from "../platform/base/own-host.ts";
-import { findOrFetchNatsServer } from "../platform/embedded/find-nats-server.ts";
-import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
+import type { EmbeddedNats } from "../platform/embedded/nats-server.ts";
 import { connectNats } from "../platform/nats/link.ts";
-import { lanes } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { requireNamedFolder } from "./effects.ts";
 import {
@@ -21,6 +19,7 @@ import {
   requireEffectsPort,
   startEffectsChild,
 } from "./effects-child.ts";
+import { embed } from "./embed.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { portAccess } from "./port-access.ts";
 import { startWorkers } from "./workers.ts";
@@ -117,25 +116,6 @@ async function closeAll(
   closed.push(...(await Promise.allSettled([embedded?.close()])));
   const failed = closed.find(({ status }) => status === "rejected");
   if (failed?.status === "rejected") throw failed.reason;
-}
-
-export async function embed(
-  config: Config,
-  { env, host, stop }: CommandContext,
-  { log, isTemporary = false }: { readonly log: Log; readonly isTemporary?: boolean },
-): Promise<EmbeddedNats> {
-  return await startEmbeddedNats({
-    dataDir: config.dataDir,
-    binary: await findOrFetchNatsServer({ named: config.natsServer, path: env["PATH"] }),
-    streamBytesTotal:
-      (config.streamBytesMax * lanes.length + config.rejectedBytes) * config.partitions,
-    host,
-    log,
-    port: config.natsPort,
-    token: config.natsToken,
-    isTemporary,
-    signal: stop,
-  });
 }
 
 interface Answering {
