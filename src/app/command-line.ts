@@ -46,7 +46,7 @@ import { workerCommand } from "../gateway/workers/worker-process.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
-import { addEffects, addEffectsReading } from "./effects-commands.ts";
+import { acceptExpiredHelp, addEffects, addEffectsReading } from "./effects-commands.ts";
 import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
 import { addRejected } from "./rejected-commands.ts";
 import { addRules } from "./rules-commands.ts";
@@ -105,11 +105,14 @@ function addServing(program: Command, context: CommandContext): void {
       .description("run the gateway with an embedded nats-server and a sample project"),
     allSettings,
     upDefaults,
-  ).action(async (_, command: Command) => {
-    const { up } = await import("./serve.ts");
-    const config = configOf(command, context, upDefaults);
-    await up(config, context, { isEffectsPortGiven: isGiven(command, context, "effectsPort") });
-  });
+  )
+    .option("--accept-expired", acceptExpiredHelp, false)
+    .action(async ({ acceptExpired }: { acceptExpired: boolean }, command: Command) => {
+      const { up } = await import("./serve.ts");
+      const config = configOf(command, context, upDefaults);
+      const isEffectsPortGiven = isGiven(command, context, "effectsPort");
+      await up(config, context, { isEffectsPortGiven, acceptExpired });
+    });
   withSettings(
     program
       .command("testing")

@@ -37,7 +37,7 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 export async function up(
   config: Config,
   context: CommandContext,
-  { isEffectsPortGiven }: { readonly isEffectsPortGiven: boolean },
+  options: { readonly isEffectsPortGiven: boolean; readonly acceptExpired: boolean },
 ): Promise<void> {
   if (config.natsUrl !== undefined)
     throw new CommandError(
@@ -45,24 +45,26 @@ export async function up(
       usageExitCode,
     );
   requireNamedFolder(config);
+  const { isEffectsPortGiven, acceptExpired } = options;
   let givenPort: number | undefined;
   const prepare = async (effective: Config, log: Log) => {
     if (isEffectsPortGiven) givenPort = await requireEffectsPort(config);
     return await demoProject(effective, log, context.stop);
   };
   const effectsPort = isEffectsPortGiven ? async () => givenPort : defaultEffectsPort;
-  await run(config, context, { prepare, effectsPort });
+  await run(config, context, { prepare, effectsPort, acceptExpired });
 }
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
+  readonly acceptExpired?: boolean;
 }
 
 async function run(
   config: Config,
   context: CommandContext,
-  { prepare, effectsPort: portOf }: Kind,
+  { prepare, effectsPort: portOf, acceptExpired = false }: Kind,
 ): Promise<void> {
   portAccess(config, "admin");
   if (portOf !== undefined) portAccess(config, "effects");
@@ -96,7 +98,7 @@ async function run(
     }
     if (portOf !== undefined) {
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
-      effects = startEffectsChild(settings, context, log);
+      effects = startEffectsChild(settings, context, { log, acceptExpired });
     }
     if (!context.stop.aborted) await once(context.stop, "abort");
     log.info({}, "gateway stopping");
