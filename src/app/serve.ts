@@ -6,9 +6,9 @@ import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import type { Project } from "../gateway/projects/project.ts";
-import { ensureDemoProject } from "../gateway/projects/registry/commands.ts";
+import { demoKey, ensureDemoProject } from "../gateway/projects/registry/commands.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
-import { reachable } from "../platform/base/own-host.ts";
+import { isLoopback, reachable } from "../platform/base/own-host.ts";
 import type { EmbeddedNats } from "../platform/embedded/nats-server.ts";
 import { connectNats } from "../platform/nats/link.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -189,6 +189,14 @@ function welcome(facts: Welcome): string {
 See the person that its events make:
   curl ${shellWord(`${persons}?distinct_id=me`)}
 `;
+  const isPublic = project.enabled && project.keys.includes(demoKey) && !isLoopback(config.host);
+  const warning = isPublic
+    ? `
+Warning: this port is open on ${config.host}, and the key ${demoKey} is public. Anyone who
+reaches the port can send events with it. To reject them:
+  ${program} project disable ${project.id}${dataDir}${prefix}
+`
+    : "";
   return `
 Penstock is up at ${address}
   metrics and health   ${admin}/metrics, /readyz
@@ -200,6 +208,6 @@ Send an event:
 Watch events as they are stored, in a browser or here:
   ${admin}/
   ${program} tail${dataDir}${prefix}
-${people}
+${people}${warning}
 `;
 }
