@@ -120,7 +120,9 @@ function addServing(program: Command, context: CommandContext): void {
         "run a gateway for automated tests: on free ports, with a temporary store, a sample project, and /testing on the admin port to read and await stored events",
       )
       .option("--json", "print the addresses and the key as one line of JSON", false)
-      .option("--exit-with-stdin", "stop when standard input closes", false),
+      .option("--exit-with-stdin", "stop when standard input closes", false)
+      // The suggestion after --nats-url would be --nats-port, which is a different setting.
+      .showSuggestionAfterError(false),
     testingSettings,
     testingDefaults,
   ).action(async (options: TestingOptions, command: Command) => {
