@@ -46,7 +46,7 @@ import { workerCommand } from "../gateway/workers/worker-process.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
-import { addEffects, addEffectsReading } from "./effects-commands.ts";
+import { acceptExpiredHelp, addEffects, addEffectsReading } from "./effects-commands.ts";
 import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
 import { addRejected } from "./rejected-commands.ts";
 import { addRules } from "./rules-commands.ts";
@@ -105,11 +105,14 @@ function addServing(program: Command, context: CommandContext): void {
       .description("run the gateway with an embedded nats-server and a sample project"),
     allSettings,
     upDefaults,
-  ).action(async (_, command: Command) => {
-    const { up } = await import("./serve.ts");
-    const config = configOf(command, context, upDefaults);
-    await up(config, context, { isEffectsPortGiven: isGiven(command, context, "effectsPort") });
-  });
+  )
+    .option("--accept-expired", acceptExpiredHelp, false)
+    .action(async ({ acceptExpired }: { acceptExpired: boolean }, command: Command) => {
+      const { up } = await import("./serve.ts");
+      const config = configOf(command, context, upDefaults);
+      const isEffectsPortGiven = isGiven(command, context, "effectsPort");
+      await up(config, context, { isEffectsPortGiven, acceptExpired });
+    });
   withSettings(
     program
       .command("testing")
@@ -117,7 +120,9 @@ function addServing(program: Command, context: CommandContext): void {
         "run a gateway for automated tests: on free ports, with a temporary store, a sample project, and /testing on the admin port to read and await stored events",
       )
       .option("--json", "print the addresses and the key as one line of JSON", false)
-      .option("--exit-with-stdin", "stop when standard input closes", false),
+      .option("--exit-with-stdin", "stop when standard input closes", false)
+      // The suggestion after --nats-url would be --nats-port, which is a different setting.
+      .showSuggestionAfterError(false),
     testingSettings,
     testingDefaults,
   ).action(async (options: TestingOptions, command: Command) => {
@@ -269,7 +274,8 @@ function addStreams(program: Command, context: CommandContext): void {
       const { purge } = await import("../commands/stream/stream.ts");
       await purge(of(command), which, options);
     });
-  withNats(
+  const withServer = (command: Command) => withSettings(command, [...natsSettings, "natsServer"]);
+  withServer(
     stream
       .command("backup <folder> [stream]")
       .description(
@@ -277,9 +283,10 @@ function addStreams(program: Command, context: CommandContext): void {
       ),
   ).action(async (folder: string, which: string | undefined, _, command: Command) => {
     const { backup } = await import("../commands/stream/backup.ts");
-    await backup(of(command), folder, which);
+    const { withEmbedded } = await import("./embed.ts");
+    await withEmbedded(of(command), { isNew: false }, (ready) => backup(ready, folder, which));
   });
-  withNats(
+  withServer(
     stream
       .command("restore <folder> [stream]")
       .description(
@@ -298,8 +305,12 @@ function addStreams(program: Command, context: CommandContext): void {
         { replaceEmpty }: { replaceEmpty: boolean },
         command: Command,
       ) => {
-        const { restore } = await import("../commands/stream/backup.ts");
-        await restore(of(command), folder, { which, replaceEmpty });
+        const { checkedBackups, restore } = await import("../commands/stream/backup.ts");
+        const { withEmbedded } = await import("./embed.ts");
+        const found = await checkedBackups(folder, which);
+        await withEmbedded(of(command), { isNew: true }, (ready) =>
+          restore(ready, folder, { found, replaceEmpty }),
+        );
       },
     );
 }

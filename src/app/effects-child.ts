@@ -14,6 +14,7 @@ import { childCommand, withoutSettings } from "./options.ts";
 interface StartMessage {
   readonly type: "start";
   readonly config: Config;
+  readonly acceptExpired: boolean;
 }
 
 export interface EffectsChild {
@@ -28,7 +29,7 @@ const closeGraceMs = 10_000;
 export function startEffectsChild(
   config: Config,
   { env, mainFile, stop }: CommandContext,
-  log: Log,
+  { log, acceptExpired }: { readonly log: Log; readonly acceptExpired: boolean },
 ): EffectsChild {
   const closing = new AbortController();
   let child: ChildProcess | undefined;
@@ -44,7 +45,8 @@ export function startEffectsChild(
     lowerPriority(started.pid);
     log.info({ pid: started.pid }, "effects process started");
     const ended = endOf(started);
-    if (started.connected) started.send({ type: "start", config } satisfies StartMessage, () => {});
+    const message = { type: "start", config, acceptExpired } satisfies StartMessage;
+    if (started.connected) started.send(message, () => {});
     end = await ended;
     child = undefined;
   };
@@ -84,12 +86,13 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
     started.resolve(undefined);
   });
   stop.addEventListener("abort", () => started.resolve(undefined), { once: true });
-  const config = (await started.promise)?.config;
-  if (config === undefined) return;
+  const message = await started.promise;
+  if (message === undefined) return;
+  const { config, acceptExpired } = message;
   const { host } = context;
   const signal = AbortSignal.any([stop, left.signal]);
   const log = createLog(config.logLevel).child({ process: "effects" });
-  await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
+  await serveEffects(config, { host, log, signal, acceptExpired, isChild: true });
 }
 
 /** Lowers the priority of a process. New threads of the process inherit it. */

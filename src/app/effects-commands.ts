@@ -29,6 +29,9 @@ const processSettings: readonly SettingName[] = [
   ...readerProcessSettings,
 ];
 
+export const acceptExpiredHelp =
+  "continue even if events left their stream before they were applied; if a stream was restored from an older copy, apply its events again";
+
 export function addEffects(program: Command, context: CommandContext): void {
   const effects = program
     .command("effects")
@@ -39,11 +42,7 @@ export function addEffects(program: Command, context: CommandContext): void {
       .description("apply events as they are stored, and serve the results over HTTP"),
     processSettings,
   )
-    .option(
-      "--accept-expired",
-      "continue even if events left their stream before they were applied; if a stream was restored from an older copy, apply its events again",
-      false,
-    )
+    .option("--accept-expired", acceptExpiredHelp, false)
     .allowExcessArguments(true)
     .action(async (options: { acceptExpired: boolean }, command: Command) => {
       refuseWords(command.args, effects);

@@ -29,6 +29,7 @@ import {
 } from "../readers/effects/store/port.ts";
 import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { type StreamStatus, streamStatuses } from "../readers/effects/streams/lag.ts";
+import { upWords } from "../readers/effects/writer/applier.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 import { portAccess } from "./port-access.ts";
@@ -103,7 +104,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
       ...{ connection, store, log, metrics, acceptExpired, prefix: config.subjectPrefix },
       people: { largeBytesMax, ...(options.isChild ? { cacheBytesMax: childCacheBytesMax } : {}) },
       ...(options.isChild
-        ? { eventsPerSecondMax: childEventsPerSecondMax * availableParallelism() }
+        ? { words: upWords, eventsPerSecondMax: childEventsPerSecondMax * availableParallelism() }
         : {}),
     });
     parts.writer = writer;

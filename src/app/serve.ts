@@ -6,13 +6,11 @@ import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import type { Project } from "../gateway/projects/project.ts";
-import { ensureDemoProject } from "../gateway/projects/registry/commands.ts";
+import { demoKey, ensureDemoProject } from "../gateway/projects/registry/commands.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
-import { reachable } from "../platform/base/own-host.ts";
-import { findOrFetchNatsServer } from "../platform/embedded/find-nats-server.ts";
-import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
+import { isLoopback, reachable } from "../platform/base/own-host.ts";
+import type { EmbeddedNats } from "../platform/embedded/nats-server.ts";
 import { connectNats } from "../platform/nats/link.ts";
-import { lanes } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { requireNamedFolder } from "./effects.ts";
 import {
@@ -21,6 +19,7 @@ import {
   requireEffectsPort,
   startEffectsChild,
 } from "./effects-child.ts";
+import { embed } from "./embed.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { portAccess } from "./port-access.ts";
 import { startWorkers } from "./workers.ts";
@@ -38,7 +37,7 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 export async function up(
   config: Config,
   context: CommandContext,
-  { isEffectsPortGiven }: { readonly isEffectsPortGiven: boolean },
+  options: { readonly isEffectsPortGiven: boolean; readonly acceptExpired: boolean },
 ): Promise<void> {
   if (config.natsUrl !== undefined)
     throw new CommandError(
@@ -46,24 +45,26 @@ export async function up(
       usageExitCode,
     );
   requireNamedFolder(config);
+  const { isEffectsPortGiven, acceptExpired } = options;
   let givenPort: number | undefined;
   const prepare = async (effective: Config, log: Log) => {
     if (isEffectsPortGiven) givenPort = await requireEffectsPort(config);
     return await demoProject(effective, log, context.stop);
   };
   const effectsPort = isEffectsPortGiven ? async () => givenPort : defaultEffectsPort;
-  await run(config, context, { prepare, effectsPort });
+  await run(config, context, { prepare, effectsPort, acceptExpired });
 }
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
+  readonly acceptExpired?: boolean;
 }
 
 async function run(
   config: Config,
   context: CommandContext,
-  { prepare, effectsPort: portOf }: Kind,
+  { prepare, effectsPort: portOf, acceptExpired = false }: Kind,
 ): Promise<void> {
   portAccess(config, "admin");
   if (portOf !== undefined) portAccess(config, "effects");
@@ -97,7 +98,7 @@ async function run(
     }
     if (portOf !== undefined) {
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
-      effects = startEffectsChild(settings, context, log);
+      effects = startEffectsChild(settings, context, { log, acceptExpired });
     }
     if (!context.stop.aborted) await once(context.stop, "abort");
     log.info({}, "gateway stopping");
@@ -117,25 +118,6 @@ async function closeAll(
   closed.push(...(await Promise.allSettled([embedded?.close()])));
   const failed = closed.find(({ status }) => status === "rejected");
   if (failed?.status === "rejected") throw failed.reason;
-}
-
-export async function embed(
-  config: Config,
-  { env, host, stop }: CommandContext,
-  { log, isTemporary = false }: { readonly log: Log; readonly isTemporary?: boolean },
-): Promise<EmbeddedNats> {
-  return await startEmbeddedNats({
-    dataDir: config.dataDir,
-    binary: await findOrFetchNatsServer({ named: config.natsServer, path: env["PATH"] }),
-    streamBytesTotal:
-      (config.streamBytesMax * lanes.length + config.rejectedBytes) * config.partitions,
-    host,
-    log,
-    port: config.natsPort,
-    token: config.natsToken,
-    isTemporary,
-    signal: stop,
-  });
 }
 
 interface Answering {
@@ -207,6 +189,14 @@ function welcome(facts: Welcome): string {
 See the person that its events make:
   curl ${shellWord(`${persons}?distinct_id=me`)}
 `;
+  const isPublic = project.enabled && project.keys.includes(demoKey) && !isLoopback(config.host);
+  const warning = isPublic
+    ? `
+Warning: this port is open on ${config.host}, and the key ${demoKey} is public. Anyone who
+reaches the port can send events with it. To reject them:
+  ${program} project disable ${project.id}${dataDir}${prefix}
+`
+    : "";
   return `
 Penstock is up at ${address}
   metrics and health   ${admin}/metrics, /readyz
@@ -218,6 +208,6 @@ Send an event:
 Watch events as they are stored, in a browser or here:
   ${admin}/
   ${program} tail${dataDir}${prefix}
-${people}
+${people}${warning}
 `;
 }

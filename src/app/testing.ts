@@ -14,9 +14,10 @@ import { createLog } from "../platform/base/log.ts";
 import { reachable } from "../platform/base/own-host.ts";
 import { lanes, streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
+import { embed } from "./embed.ts";
 import { startGateway } from "./gateway.ts";
 import { portAccess } from "./port-access.ts";
-import { addressOf, demoProject, embed } from "./serve.ts";
+import { addressOf, demoProject } from "./serve.ts";
 
 export interface TestingOptions {
   readonly json: boolean;

@@ -25,6 +25,15 @@ export const requestTimeoutMs = 5_000;
  * those of the embedded nats-server. Throws a CommandError if there is neither.
  */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
+  const access = runningNats(config, host);
+  if (access !== undefined) return access;
+  throw new CommandError(
+    `cannot find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), give its folder with --data-dir, or give your NATS with --nats-url`,
+  );
+}
+
+/** Like `findNats`, but returns undefined if there is no NATS server. */
+export function runningNats(config: Config, host: ProcessHost): NatsAccess | undefined {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
   const note = readConnectionNote(resolve(config.dataDir));
   if (note !== undefined && note.url !== "" && isRunning(note, host)) {
@@ -35,9 +44,7 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
       `cannot find NATS: only the user who started Penstock may read the address of the embedded nats-server of ${config.dataDir}. Run this command as that user`,
     );
   }
-  throw new CommandError(
-    `cannot find NATS: no embedded nats-server runs on the data folder ${config.dataDir}, and PENSTOCK_NATS_URL is not set. Start Penstock with \`penstock up\` (in a checkout \`npm run up\`), give its folder with --data-dir, or give your NATS with --nats-url`,
-  );
+  return undefined;
 }
 
 /**

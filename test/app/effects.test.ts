@@ -1,11 +1,14 @@
 import { existsSync, readdirSync } from "node:fs";
 import { constants, getPriority } from "node:os";
 import path from "node:path";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { readHolder } from "../../src/platform/embedded/data-lock.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
 import { gatewayForFile } from "../kit/for-file.ts";
 import {
+  embeddedOn,
   ended,
   isRunning,
   penstock,
@@ -25,9 +28,11 @@ interface Up {
   readonly personUrl: string;
 }
 
-async function up(env: Record<string, string> = {}): Promise<Up> {
-  const dataDir = temporaryFolder();
-  const child = penstockWith(env, "up", "--data-dir", dataDir, ...start);
+async function up(
+  env: Record<string, string> = {},
+  { dataDir = temporaryFolder(), options = [] }: { dataDir?: string; options?: string[] } = {},
+): Promise<Up> {
+  const child = penstockWith(env, "up", "--data-dir", dataDir, ...start, ...options);
   await expect.poll(() => child.said.out, slow).toContain("/persons?distinct_id=me");
   const captureUrl = /(http\S+\/capture\/)/.exec(child.said.out)?.[1] ?? "";
   const personUrl = /(http\S+\/persons\?distinct_id=me)/.exec(child.said.out)?.[1] ?? "";
@@ -56,6 +61,34 @@ function effectsPids({ child }: Up): number[] {
 }
 
 describe("the effects process of `penstock up`", () => {
+  test("stops at events that left their stream, and continues with --accept-expired", async () => {
+    const { child, dataDir, captureUrl, personUrl } = await up();
+    expect(await send(captureUrl, { event: "hello" })).toBe(200);
+    await expect.poll(async () => (await shown(personUrl)).status, slow).toBe(200);
+    child.kill("SIGTERM");
+    expect(await ended(child)).toBe(0);
+    const embedded = await embeddedOn(dataDir);
+    const connection = await connect({ servers: embedded.url, token: embedded.token });
+    await jetstream(connection).publish("penstock.live.0.demo", "{}\n");
+    await (await jetstreamManager(connection)).streams.purge("PENSTOCK_LIVE_0");
+    await connection.close();
+    await embedded.close();
+
+    const stopped = await up({}, { dataDir });
+    const readiness = async (at: Up) => await shown(new URL("/readyz", at.personUrl).href);
+    const remedy =
+      /1 messages left the stream before they were read.*`penstock up --accept-expired`/;
+    await expect
+      .poll(async () => String((await readiness(stopped)).body["reasons"]), slow)
+      .toMatch(remedy);
+    expect(stopped.child.said.err).toMatch(remedy);
+    stopped.child.kill("SIGTERM");
+    expect(await ended(stopped.child)).toBe(0);
+    const accepting = await up({}, { dataDir, options: ["--accept-expired"] });
+    await expect.poll(async () => (await readiness(accepting)).status, slow).toBe(200);
+    expect(accepting.child.said.err).not.toMatch(remedy);
+  });
+
   test("returns the person of an event and restarts when killed", async () => {
     const started = await up();
     const { child, captureUrl, personUrl, dataDir } = started;
@@ -167,7 +200,7 @@ describe("`penstock effects`", () => {
     for (const command of ["effects", "up"]) {
       const child = penstock(command, "--data-dir", temporaryFolder(), ...at);
       expect(await ended(child)).toBe(1);
-      expect(child.said.err).toContain(`the folder ${folder} does not exist: create it`);
+      expect(child.said.err).toContain(`the folder ${folder} does not exist. Create it`);
       expect(existsSync(folder)).toBe(false);
     }
   });

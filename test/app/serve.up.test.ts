@@ -65,6 +65,9 @@ describe("penstock", () => {
       ...start,
     );
     await expect.poll(() => listening(exposed.said.err), { timeout: 30_000 }).toBe("0.0.0.0");
+    await expect.poll(() => exposed.said.out, { timeout: 30_000 }).toContain("./penstock tail");
+    expect(exposed.said.out).toContain("open on 0.0.0.0, and the key phc_demo is public");
+    expect(alone.said.out).not.toContain("is public");
     const help = penstock("up", "--help");
     expect(await ended(help)).toBe(0);
     expect(help.said.out.replaceAll(/\s+/g, " ")).toContain("[PENSTOCK_HOST, default 127.0.0.1]");

@@ -17,6 +17,7 @@ import {
   storePlace,
 } from "../../readers/effects/store/open.ts";
 import type { Totals } from "../../readers/effects/store/port.ts";
+import { NewerTablesError, OlderTablesError } from "../../readers/effects/store/rows/schema.ts";
 import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
 import { lagOf, type StreamStatus, streamStatuses } from "../../readers/effects/streams/lag.ts";
 import type { Position } from "../../readers/effects/types.ts";
@@ -41,6 +42,20 @@ export async function checkEffects(config: Config, context: CommandContext): Pro
       await reader.close();
     }
   } catch (error) {
+    if (error instanceof OlderTablesError)
+      return [
+        check.warn(
+          `an older release wrote ${shownPlace(place)}`,
+          "back it up: the first start of `penstock effects` of this release upgrades it, and an older release cannot read it afterwards",
+        ),
+      ];
+    if (error instanceof NewerTablesError)
+      return [
+        check.fail(
+          `a newer release wrote ${shownPlace(place)}`,
+          "use that release or a newer one, or restore a backup of the database from before its upgrade",
+        ),
+      ];
     const found = error instanceof StoreError ? "" : `${shownPlace(place)}: `;
     return [check.fail(`${found}${(error as Error).message}`, "PENSTOCK_EFFECTS_URL")];
   }

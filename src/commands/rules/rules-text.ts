@@ -48,11 +48,19 @@ export async function checkedFile(
   return { text: bytes.toString(), parsed: parseRulesBytes(bytes) };
 }
 
-/** Reads a file. Prints all of its errors, and throws a CommandError if there is one. */
-export async function requireRules(command: ConfiguredCommand, file: string): Promise<ReadRules> {
+/**
+ * Reads a file. Prints all of its errors, and throws a CommandError if there is one. Its message
+ * ends with `outcome`.
+ */
+export async function requireRules(
+  command: ConfiguredCommand,
+  file: string,
+  outcome = "",
+): Promise<ReadRules> {
   const { text, parsed } = await checkedFile(command, file);
   if ("rules" in parsed) return { text, rules: parsed.rules };
-  throw failedCheck(command, file, parsed.errors);
+  const { message } = failedCheck(command, file, parsed.errors);
+  throw new CommandError(`${message}${outcome}`);
 }
 
 /** Prints the errors as `file:line:column: message`, and returns the error that ends the command. */
@@ -64,7 +72,7 @@ export function failedCheck(
   const place = file === standardInput ? "standard input" : file;
   for (const { line, column, message } of errors)
     say(command, `${place}:${line}:${column}: ${message}`);
-  return new CommandError(`${place}: ${counted(errors.length, "error")}; nothing was changed`);
+  return new CommandError(`${place}: ${counted(errors.length, "error")}`);
 }
 
 /** Throws a CommandError if a stored text, written by another release, is not valid here. */

@@ -37,7 +37,7 @@ export async function check(
 
 export async function apply(command: ConfiguredCommand, id: string, file: string): Promise<void> {
   requireArguments(() => requireId(id));
-  const { text, rules } = await requireRules(command, file);
+  const { text, rules } = await requireRules(command, file, "; nothing was changed");
   const author = authorOf(command);
   const entry = { change: "rules apply", project: id, file };
   const applied = await changedRegistry(command, entry, (connection, place) =>

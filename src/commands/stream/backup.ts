@@ -206,18 +206,26 @@ async function syncNames(folder: string, last: string): Promise<void> {
   if (folder !== last) await syncNames(path.dirname(folder), last);
 }
 
+/** Returns the backups in a folder. Throws a CommandError if a file is missing or damaged. */
+export async function checkedBackups(
+  folder: string,
+  which: string | undefined,
+): Promise<readonly FoundBackup[]> {
+  const found = manifestsIn(folder, which);
+  for (const { name, manifest } of found) await checkData(folder, name, manifest);
+  return found;
+}
+
 /**
- * Creates the streams of a backup. Leaves a stream that already is as in the backup, so a restore
- * that was interrupted can be repeated. Changes nothing if another stream of the name exists, or if
- * a file is damaged. `replaceEmpty` removes streams that never had a message.
+ * Creates the streams of a checked backup. Leaves a stream that already is as in the backup, so a restore
+ * that was interrupted can be repeated. Changes nothing if another stream of the name exists.
+ * `replaceEmpty` removes streams that never had a message.
  */
 export async function restore(
   command: ConfiguredCommand,
   folder: string,
-  { which, replaceEmpty }: { which?: string | undefined; replaceEmpty: boolean },
+  { found, replaceEmpty }: { found: readonly FoundBackup[]; replaceEmpty: boolean },
 ): Promise<void> {
-  const found = manifestsIn(folder, which);
-  for (const { name, manifest } of found) await checkData(folder, name, manifest);
   await withNats(command, async (connection) => {
     const manager = await managerFor(connection);
     const missing: FoundBackup[] = [];
@@ -235,7 +243,7 @@ export async function restore(
       else if (info.state.last_seq === 0) empty.push(one);
       else
         throw new CommandError(
-          `stream restore: the stream ${one.name} exists and ends at ${info.state.last_seq}, its backup ends at ${one.manifest.state.last_seq}: a restore never replaces messages. Nothing was changed. Remove the stream (nats stream rm ${one.name}), or restore into another NATS`,
+          `stream restore: the stream ${one.name} exists and ends at ${info.state.last_seq}, its backup ends at ${one.manifest.state.last_seq}: a restore never replaces messages. Nothing was changed. Restore into an empty data folder (--data-dir) or another NATS, or remove the stream (nats stream rm ${one.name})`,
         );
     }
     if (empty.length > 0 && !replaceEmpty)

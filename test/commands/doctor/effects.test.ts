@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
@@ -75,6 +76,23 @@ test("doctor fails if the effects database has a different subject prefix", asyn
   const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expect(expectOne(run, "effects", "fail").found).toContain("PENSTOCK_SUBJECT_PREFIX=staging");
   expect(run.of("effects lag")).toEqual([]);
+});
+
+test.each([
+  ["an older release", 3, "warn", "the first start of `penstock effects` of this release"],
+  ["a newer release", 99, "fail", "use that release or a newer one"],
+] as const)("doctor reports an effects database of %s", async (writer, version, level, remedy) => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const store = new SqliteStore({ file });
+  await store.open();
+  await store.close();
+  const db = new DatabaseSync(file);
+  db.exec(`UPDATE schema_version SET version = ${version}`);
+  db.close();
+  const run = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  const { found, fix } = expectOne(run, "effects", level);
+  expect(found).toBe(`${writer} wrote ${file}`);
+  expect(fix).toContain(remedy);
 });
 
 test("doctor fails if the effects database is invalid or unavailable", async () => {

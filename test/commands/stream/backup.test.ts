@@ -16,9 +16,10 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
-import { startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
-import { temporaryFolder } from "../../kit/processes.ts";
+import { findNatsServer, startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
+import { ended, temporaryFolder } from "../../kit/processes.ts";
 import { runCommand } from "../../kit/run-command.ts";
+import { upOn } from "../../kit/up-process.ts";
 import { streamRig } from "./stream-kit.ts";
 
 const server = await natsServerForFile();
@@ -97,6 +98,45 @@ describe("stream backup and restore", () => {
     expect((await runCommand(there, ["rules", "show", "shop"])).out).toBe(rules);
     const shown = JSON.parse((await runCommand(there, ["stream", "show", "live", "--json"])).out);
     expect(shown).toMatchObject([{ age_max_seconds: 172_800, set_by_command: ["max_age"] }]);
+  });
+
+  test("start the nats-server of a data folder if no Penstock runs on it", async () => {
+    const { stream, publish, env } = await streamRig(server);
+    await runCommand(env, ["project", "add", "embedded", "--key", "phc_embedded"]);
+    await publish("embedded");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder])).fault).toBeUndefined();
+    const dataDir = path.join(temporaryFolder(), "data");
+    const own = {
+      PENSTOCK_DATA_DIR: dataDir,
+      PENSTOCK_NATS_SERVER: findNatsServer(),
+      PENSTOCK_STREAM_BYTES_MAX: env["PENSTOCK_STREAM_BYTES_MAX"]!,
+    };
+    const none = await runCommand(own, ["stream", "backup", path.join(folder, "none")]);
+    expect(none.fault).toContain("cannot find NATS");
+    const absent = await runCommand(own, ["stream", "restore", path.join(folder, "absent")]);
+    expect(absent.fault).toContain("ENOENT");
+    expect(existsSync(dataDir)).toBe(false);
+
+    const back = await runCommand(own, ["stream", "restore", folder]);
+    expect(back.fault).toBeUndefined();
+    expect(back.err).toContain(`starting nats-server on the data folder ${dataDir}`);
+    expect((await runCommand(own, ["project", "list"])).fault).toContain("cannot find NATS");
+    const again = await runCommand(own, [
+      "stream",
+      "backup",
+      path.join(temporaryFolder(), "again"),
+    ]);
+    expect(again.out).toContain("PENSTOCK_LIVE_0: 1 message up to 1,");
+
+    const { child, url } = await upOn(dataDir);
+    const event = JSON.stringify({ api_key: "phc_embedded", event: "e", distinct_id: "d" });
+    const answer = await fetch(`${url}/capture/`, { method: "POST", body: event });
+    expect(answer.status).toBe(200);
+    const running = await runCommand(own, ["stream", "restore", folder]);
+    expect(running.fault).toContain("Restore into an empty data folder (--data-dir)");
+    child.kill("SIGTERM");
+    expect(await ended(child)).toBe(0);
   });
 
   test("a restore that is stopped reports what is missing, and the next run restores only that", async () => {

@@ -54,7 +54,9 @@ interface RotateKey extends OfProject {
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const keyRandomChars = 43;
 
-const demo = { id: "demo", name: "Demo", key: "phc_demo" };
+/** The key of the sample project. It is public. */
+export const demoKey = "phc_demo";
+const demo = { id: "demo", name: "Demo", key: demoKey };
 
 /** Returns `phc_` and 43 random characters of base62, which have 256 bits. */
 export function newKey(): string {

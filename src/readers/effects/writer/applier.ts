@@ -389,3 +389,9 @@ export const effectsWords: ReaderWords = {
   reread: (olderTo) =>
     `usage and spikes count ${olderTo === 0 ? "all of these messages" : `only the messages after ${olderTo}, because older messages may have been counted`}`,
 };
+
+/** The words of the effects that `up` runs. */
+export const upWords: ReaderWords = {
+  ...effectsWords,
+  action: "stop `penstock up`: `penstock up --accept-expired` continues",
+};

@@ -6,6 +6,7 @@ import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import { TooSlowError } from "../../../platform/base/store-error.ts";
 import type { EventStreams, ReadPosition } from "../../stream/event-streams.ts";
+import type { ReaderWords } from "../../stream/resume.ts";
 import { BatchLimit, Session } from "../../stream/session.ts";
 import type { PeopleOptions } from "../people/people.ts";
 import { SpikeLog } from "../spikes/announcement.ts";
@@ -44,6 +45,8 @@ export interface EffectsWriterOptions {
   /** If the changed rows have more bytes, they are written before the end of the batch. */
   readonly changedBytesMax?: number;
   readonly acceptExpired?: boolean;
+  /** Default: `effectsWords`. */
+  readonly words?: ReaderWords;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
   /** Minimum interval between commits in ms, unless a client waits. Default: 50. */
@@ -88,12 +91,12 @@ export class EffectsWriter {
   constructor(options: EffectsWriterOptions) {
     this.#options = options;
     const { connection, prefix, store, log, duplicatesBytesMax, changedBytesMax, people } = options;
-    const { bytesMax = framesBytesDefault, acceptExpired = false } = options;
+    const { bytesMax = framesBytesDefault, acceptExpired = false, words = effectsWords } = options;
     const { batchEventsMax = batchEventsDefault } = options;
     this.#limit = new BatchLimit(batchEventsMax);
     this.#session = new Session({
       ...{ connection, prefix, bytesMax, acceptExpired, log, pauseMsMax },
-      ...{ reader: "effects", words: effectsWords, limit: this.#limit },
+      ...{ reader: "effects", words, limit: this.#limit },
       target: {
         open: () => this.#open(),
         opened: () => {

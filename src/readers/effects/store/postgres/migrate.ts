@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import { StoreError } from "../../../../platform/base/store-error.ts";
-import { postgres, schemaFrom, schemaVersion, versionFault } from "../rows/schema.ts";
+import { postgres, schemaFrom, schemaVersion, versionError } from "../rows/schema.ts";
 
 export const schemaName = "penstock_effects";
 export const rebuiltSchemaName = "penstock_effects_rebuilt";
@@ -16,7 +16,7 @@ export async function bringUpToDate(
 ): Promise<void> {
   const version = await versionOf(client, schema);
   if (version === schemaVersion) return;
-  if (version > schemaVersion) throw new StoreError(otherVersion(version, shown));
+  if (version > schemaVersion) throw otherVersion(version, shown);
   await client.query("BEGIN");
   try {
     if (!(await hasSchema(client, schema))) await client.query(`CREATE SCHEMA ${schema}`);
@@ -34,7 +34,7 @@ export async function bringUpToDate(
 /** Rejects with a StoreError if this release cannot read the tables. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
-  if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
+  if (version !== schemaVersion) throw otherVersion(version, shown);
 }
 
 async function versionOf(client: ClientBase, schema = schemaName): Promise<number> {
@@ -60,8 +60,9 @@ export async function hasSchema(client: ClientBase, schema: string): Promise<boo
   return rows[0]?.[0] === 1;
 }
 
-function otherVersion(version: number, shown: string): string {
-  return `cannot read PostgreSQL at ${shown}: ${version === 0 ? notTheTables : versionFault(version)}`;
+function otherVersion(version: number, shown: string): StoreError {
+  const what = `cannot read PostgreSQL at ${shown}`;
+  return version === 0 ? new StoreError(`${what}: ${notTheTables}`) : versionError(what, version);
 }
 
 const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";

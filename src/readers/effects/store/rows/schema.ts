@@ -1,6 +1,7 @@
 // Generates the schema of both databases. The schema is an interface, because users query the
 // tables. The schema of a released version never changes. Each change is a new upgrade.
 
+import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
 import * as tables from "./tables.ts";
 
@@ -128,11 +129,24 @@ export const postgres: Dialect = {
 
 export const schemaVersion = 5;
 
-export function versionFault(version: number): string {
-  const has = `its tables have version ${version}, and this release`;
+/** An older release wrote the tables. A start of `penstock effects` upgrades them. */
+export class OlderTablesError extends StoreError {
+  override name = "OlderTablesError";
+}
+
+/** A newer release wrote the tables. */
+export class NewerTablesError extends StoreError {
+  override name = "NewerTablesError";
+}
+
+/** Returns the error for tables of another version. `what` is the failed operation. */
+export function versionError(what: string, version: number): StoreError {
+  const has = `${what}: its tables have version ${version}, and this release`;
   return version > schemaVersion
-    ? `${has} supports ${schemaVersion}: use a newer release`
-    : `${has} needs ${schemaVersion}: run \`penstock effects\` of this release first`;
+    ? new NewerTablesError(`${has} supports ${schemaVersion}: use a newer release`)
+    : new OlderTablesError(
+        `${has} needs ${schemaVersion}: run \`penstock effects\` of this release first`,
+      );
 }
 
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {

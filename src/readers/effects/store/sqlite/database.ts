@@ -12,7 +12,7 @@ import {
 } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { Value } from "../../../../platform/base/table.ts";
-import { schemaFrom, schemaVersion, sqlite, versionFault } from "../rows/schema.ts";
+import { schemaFrom, schemaVersion, sqlite, versionError } from "../rows/schema.ts";
 import { isAbsent, mustBeReadable } from "./file-access.ts";
 
 const busyTimeoutMs = 5_000;
@@ -72,7 +72,7 @@ export class Database {
         spillBeside(file, db);
         db.exec(`PRAGMA mmap_size = 0; PRAGMA cache_size = -${cacheKiB};`);
         const version = versionOf(db);
-        if (version !== schemaVersion) throw new StoreError(otherVersion(file, version));
+        if (version !== schemaVersion) throw versionError(`cannot open ${file}`, version);
       } catch (error) {
         db.close();
         throw error;
@@ -161,7 +161,7 @@ function bringUpToDate(file: string, db: DatabaseSync): void {
   try {
     db.exec("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT");
     const version = versionOf(db);
-    if (version > schemaVersion) throw new StoreError(otherVersion(file, version));
+    if (version > schemaVersion) throw versionError(`cannot open ${file}`, version);
     for (const sql of schemaFrom(version, sqlite)) db.exec(sql);
     db.exec("DELETE FROM schema_version");
     db.prepare("INSERT INTO schema_version VALUES (?)").run(schemaVersion);
@@ -175,10 +175,6 @@ function bringUpToDate(file: string, db: DatabaseSync): void {
 function versionOf(db: DatabaseSync): number {
   const row = db.prepare("SELECT max(version) AS version FROM schema_version").get();
   return (row?.["version"] as number | null) ?? 0;
-}
-
-function otherVersion(file: string, version: number): string {
-  return `cannot open ${file}: ${versionFault(version)}`;
 }
 
 /** A rebuild would not help, because it reads the positions from the damaged database. */

@@ -4,6 +4,7 @@
 import { Worker } from "node:worker_threads";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { FencedError } from "../port.ts";
+import { NewerTablesError, OlderTablesError } from "../rows/schema.ts";
 
 export interface ThreadData {
   readonly role: "writer" | "lookups" | "reader" | "long_read";
@@ -103,6 +104,8 @@ function errorOf({ name, message, stack }: NonNullable<Answer["error"]>): Error 
   if (name === "FencedError") return new FencedError(message);
   if (name === "StoreError") return new StoreError(message);
   if (name === "TooLargeError") return new TooLargeError(message);
+  if (name === "OlderTablesError") return new OlderTablesError(message);
+  if (name === "NewerTablesError") return new NewerTablesError(message);
   const error = new Error(message);
   if (stack !== undefined) error.stack = stack;
   return error;
