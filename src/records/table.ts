@@ -68,7 +68,7 @@ export const Header = {
    */
   RepairedBytes: 17,
   /**
-   * The first item whose key differs from the key at KeyType, or 0 if there is none. Long keys are
+   * The first item whose key differs from the key at KeyType, or 0. Long keys are
    * compared byte by byte.
    */
   OtherKeyItem: 18,

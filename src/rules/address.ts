@@ -6,7 +6,7 @@ import { isIPv4, isIPv6 } from "node:net";
 import { dayMs } from "../platform/base/day.ts";
 import type { IpRule } from "./rules-file.ts";
 
-/** Returns the secret salt of a day, as days since 1970 in UTC; undefined if there is none. */
+/** Returns the secret salt of a day, as days since 1970 in UTC, or undefined. */
 export type SaltOf = (day: number) => Uint8Array | undefined;
 
 /** Number of hexadecimal digits of a hashed address. */

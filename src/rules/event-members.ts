@@ -40,7 +40,7 @@ export class EventMembers implements SchemaMembers {
   #place = new Uint32Array(wordsBeforeRows + 64);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
-  /** The entry with the same path before an entry, plus 1; 0 if there is none. */
+  /** The entry with the same path before an entry, plus 1, or 0. */
   #before = new Uint32Array(entriesAtFirst);
   readonly #texts: string[] = [];
   #entryCount = 0;
@@ -137,7 +137,7 @@ export class EventMembers implements SchemaMembers {
     this.#end = entry;
   }
 
-  /** Returns the member that a reader of the event sees, plus 1; 0 if there is none. */
+  /** Returns the member that a reader of the event sees, plus 1, or 0. */
   entryOf(path: number): number {
     let entry = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
     while (entry !== 0 && this.#states[entry - 1] === State.Removed)
@@ -378,7 +378,7 @@ export class EventMembers implements SchemaMembers {
     }
   }
 
-  /** Returns the added members of a level as JSON; "" if there are none. */
+  /** Returns the added members of a level as JSON, or "". */
   #addedTexts(level: number): string {
     let texts = "";
     for (const [path, text] of this.#added) {

@@ -11,7 +11,7 @@ import type { JsonSchema } from "./schema-subset.ts";
 /** The members of the `properties` of one event. An entry is a number from 1 on. */
 export interface SchemaMembers {
   readonly body: Buffer;
-  /** Returns the last member with a path; 0 if there is none. */
+  /** Returns the last member with a path, or 0. */
   entryOf(path: number): number;
   typeOf(entry: number): TokenType;
   startOf(entry: number): number;

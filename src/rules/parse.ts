@@ -419,7 +419,7 @@ class RulesReader {
       if (/^\/.*\/[dgimsuvy]*$/.test(text))
         this.#yaml.fail(
           node,
-          `${shown(text)} looks like a regular expression: a pattern is a text in which * stands for any characters`,
+          `${shown(text)} looks like a regular expression: in a pattern, * matches any characters`,
         );
     }
     return texts?.map(({ text }) => text);

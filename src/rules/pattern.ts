@@ -1,4 +1,4 @@
-// Names and globs. In a glob, `*` stands for any number of any characters.
+// Names and globs. In a glob, `*` matches any number of any characters.
 
 /** Returns whether the pattern matches the whole text. The time is at most the product of the lengths. */
 export function matchesPattern(pattern: string, text: string): boolean {

@@ -20,7 +20,7 @@ export type Scalar = string | number | boolean | null;
 
 /** All given conditions must hold. A list holds if one of its elements holds. */
 export interface Match {
-  /** Exact names, or globs in which `*` stands for any characters. */
+  /** Exact names, or globs in which `*` matches any characters. */
   readonly event?: readonly string[] | undefined;
   /** Exact names or globs of `properties.$lib`. */
   readonly sdk?: readonly string[] | undefined;

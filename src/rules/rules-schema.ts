@@ -40,8 +40,8 @@ const match = {
   minProperties: 1,
   additionalProperties: false,
   properties: {
-    event: described("Event names. * stands for any characters.", oneOrMore(ref("pattern"))),
-    sdk: described("Names of SDKs, as in $lib. * stands for any characters.", {
+    event: described("Event names. * matches any characters.", oneOrMore(ref("pattern"))),
+    sdk: described("Names of SDKs, as in $lib. * matches any characters.", {
       ...oneOrMore(ref("pattern")),
     }),
     sdk_version: described("Versions of the SDK, as in $lib_version, in quotes.", {

@@ -66,7 +66,7 @@ export class RequestBody {
   contentEncoding: string;
   compression: Compression | undefined = undefined;
   layers = 0;
-  /** The payload in the query string, as sent by the client. It is "" if there is none. */
+  /** The payload in the query string, as sent by the client. It is "" without one. */
   queryData = "";
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;

@@ -74,7 +74,7 @@ function sentAtMsOf(value: string, before: number): number {
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * `bytesDeclared` is the first Content-Length, or -1 if there is none. `everyLine` is true if a
+ * `bytesDeclared` is the first Content-Length, or -1. `everyLine` is true if a
  * proxy may have read the head.
  */
 export function framingOf(

@@ -17,7 +17,7 @@ export interface QuarantinedItem {
   readonly start: number;
   readonly end: number;
   readonly reason: QuarantineReason;
-  /** The explanation for an operator, such as the errors of a schema; "" if there is none. */
+  /** The explanation for an operator, such as the errors of a schema, or "". */
   readonly detail: string;
   /** The name of the rule, or the event name of the schema. */
   readonly rule?: string | undefined;

@@ -54,7 +54,7 @@ export class RuledItems {
   #first = 0;
   /** The rule that filtered or quarantined the item of the last call. */
   rule: CompiledRule | undefined = undefined;
-  /** The schema of the item of the last call; undefined if there is none. */
+  /** The schema of the item of the last call, or undefined. */
   schema: CompiledSchema | undefined = undefined;
   /** The errors that the schema has found. Of a changed item, `checkChanged` finds them. */
   errors: readonly string[] = noErrors;

@@ -86,7 +86,7 @@ export class Work implements RequestFacts {
   lane!: Lane;
   cost!: RequestCost;
   additions: string | undefined = undefined;
-  /** The project's rules for events; undefined if there are none. */
+  /** The project's rules for events, or undefined. */
   rules: RequestRules | undefined = undefined;
   /** The version of the rules if they have changed the client's address, else 0. */
   addressRules = 0;

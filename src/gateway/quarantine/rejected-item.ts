@@ -20,7 +20,7 @@ export interface RejectedLine {
   /** The lane of the request. */
   readonly lane: Lane;
   readonly reason: QuarantineReason;
-  /** The explanation that the client received, or the errors of a schema; absent if there is none. */
+  /** The explanation that the client received, or the errors of a schema; may be absent. */
   readonly detail?: string;
   /** The name of the rule, or the event name of the schema. */
   readonly rule?: string;

@@ -29,7 +29,7 @@ export function isJsonSpace(byte: number | undefined): boolean {
 }
 
 /**
- * Returns the offset of the closing quote of a JSON string, or `end` if there is none. `start` must
+ * Returns the offset of the closing quote of a JSON string, or otherwise `end`. `start` must
  * be inside of the string.
  */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {

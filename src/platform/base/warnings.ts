@@ -27,13 +27,13 @@ export const warningTable = {
   missing_set: {
     detail: "$identify has no $set",
     when: "$identify without $set",
-    remedy: "Send the properties of the person in $set. If there are none, ignore this warning.",
+    remedy: "Send the properties of the person in $set. Otherwise ignore this warning.",
   },
   missing_group_set: {
     detail: "$groupidentify has no $group_set",
     when: "$groupidentify without $group_set",
     remedy:
-      "Send the properties of the group in properties.$group_set. If there are none, ignore this warning.",
+      "Send the properties of the group in properties.$group_set. Otherwise ignore this warning.",
   },
   missing_alias: {
     detail: "the event has no properties.alias: the event is stored without linking ids",

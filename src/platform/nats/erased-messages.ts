@@ -99,7 +99,7 @@ export class ErasedMessages {
   }
 
   /**
-   * Returns the sequence of the replacement, or 0 if there is none. Returns undefined if the
+   * Returns the sequence of the replacement, or 0. Returns undefined if the
    * message was not erased.
    */
   async placeOf(sequence: number): Promise<number | undefined> {

@@ -526,7 +526,7 @@ type ValueOf<Row> =
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 } & {
-  /** Errors of OpenTelemetry's variables, whose values were ignored; absent if there are none. */
+  /** Errors of OpenTelemetry's variables, whose values were ignored; may be absent. */
   readonly ignored?: readonly string[];
 };
 

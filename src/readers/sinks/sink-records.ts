@@ -166,7 +166,7 @@ class FrameRecord implements SinkRecord {
   readonly #end: number;
   readonly #propertiesStart: number;
   readonly #propertiesEnd: number;
-  /** Members that the properties get, with names and commas; undefined if there are none. */
+  /** Members that the properties get, with names and commas, or undefined. */
   readonly #added: Buffer[] | undefined;
 
   constructor({ frame, body }: FrameBytes, record: RecordView, origin: Origin) {

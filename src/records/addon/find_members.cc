@@ -120,7 +120,7 @@ class Finder {
     return at;
   }
 
-  /** Returns the offset after the string's closing quote; `end` if there is none before it. */
+  /** Returns the offset after the string's closing quote; otherwise `end` before it. */
   uint32_t string_end(uint32_t start, uint32_t end) const noexcept {
     uint32_t at = start + 1;
     while (at < end) {

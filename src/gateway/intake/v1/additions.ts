@@ -28,7 +28,7 @@ const switches = [
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
- * Returns the members to add, or "" if there are none. The members in `lib` are added to every
+ * Returns the members to add, or "". The members in `lib` are added to every
  * event of the request.
  */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {

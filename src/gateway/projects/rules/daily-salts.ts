@@ -1,5 +1,5 @@
 // The daily salts of projects whose rules hash addresses. All gateways use the same salt on the
-// same day. A salt is erased within 72 hours, so that nobody can compute the hashes again. The
+// same day. A salt is erased within 72 hours, so that no one can compute the hashes again. The
 // bucket is only at the hub: a copy on a leaf node would keep the salts.
 
 import { randomBytes } from "node:crypto";

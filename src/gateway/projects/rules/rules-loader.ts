@@ -55,7 +55,7 @@ export class RulesLoader {
     this.salts = new DailySalts(options);
   }
 
-  /** Returns the rules to use for a project; undefined if there are none or none is usable yet. */
+  /** Returns the rules to use for a project, or undefined or none is usable yet. */
   rulesOf(projectId: string): CompiledRules | undefined {
     return this.#wanted.get(projectId)?.rules;
   }
