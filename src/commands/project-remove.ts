@@ -88,17 +88,15 @@ class Removal {
     await audited(command, { change: "project remove", project: id }, async () => {
       await this.#disable();
       stepped?.("disabled");
-      for (const { stream, lane, partition } of streams) {
-        const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
-        const { purged } = await manager.streams.purge(stream, { filter });
-        if (purged > 0) say(command, `${stream}: ${counted(purged, "message")} removed`);
-      }
+      await this.#purge(manager, streams, "removed");
       stepped?.("purged");
       if (effects) await this.#removeEffects();
       stepped?.("effects");
       await removeEntry(this.#connection, this.#place);
       // All gateways must have read the removal, so that none writes usage of the project.
       await delay(gatewaysReadMs + usageWriteMsMax);
+      // A gateway that was suspended during the first purge may have stored events after it.
+      await this.#purge(manager, streams, "stored during the command: removed");
       await this.#removeUsage(manager);
       const entries = await removeRules(this.#connection, this.#place);
       await removeSalts(this.#connection, this.#place);
@@ -177,6 +175,20 @@ class Removal {
     const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;
     note(command, `its events now get a 401; waiting ${waitMs / 1_000} s for requests in progress`);
     await delay(waitMs);
+  }
+
+  /** Removes the messages of the project, and prints the number of each stream that had some. */
+  async #purge(
+    manager: JetStreamManager,
+    streams: readonly NamedStream[],
+    outcome: string,
+  ): Promise<void> {
+    const { id } = this.#options;
+    for (const { stream, lane, partition } of streams) {
+      const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
+      const { purged } = await manager.streams.purge(stream, { filter });
+      if (purged > 0) say(this.#command, `${stream}: ${counted(purged, "message")} ${outcome}`);
+    }
   }
 
   async #removeEffects(): Promise<void> {
