@@ -6,12 +6,12 @@ import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
 import path from "node:path";
-import type { StreamConfig, StreamState } from "@nats-io/jetstream";
+import type { StreamConfig, StreamInfo, StreamState } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { limitsBucket } from "../../gateway/streams/own-limits.ts";
 import { sync, writeWhole } from "../../platform/base/files.ts";
-import { ledStreamInfo, NoLeaderError, streamInfoOf } from "../../platform/nats/api.ts";
+import { ledStreamInfo, NoLeaderError, nanosPerMs, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream, lanes } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import { audited } from "../audit.ts";
@@ -230,12 +230,12 @@ export async function restore(
         );
       });
       if (info === undefined) missing.push(one);
-      else if (isRestored(info.state, one.manifest.state))
+      else if (isRestored(info, one.manifest))
         say(command, `${one.name}: unchanged: it already ends as in the backup`);
       else if (info.state.last_seq === 0) empty.push(one);
       else
         throw new CommandError(
-          `stream restore: the stream ${one.name} exists and ends at ${info.state.last_seq}, its backup ends at ${one.manifest.state.last_seq}: a restore never replaces messages. Nothing was changed. Remove the stream (nats stream rm ${one.name}), or restore into another NATS`,
+          `stream restore: the stream ${one.name} exists and ${differenceOf(info.state, one.manifest.state)}: a restore never replaces messages. Nothing was changed. Remove the stream (nats stream rm ${one.name}), or restore into another NATS`,
         );
     }
     if (empty.length > 0 && !replaceEmpty)
@@ -258,10 +258,38 @@ export async function restore(
   });
 }
 
-function isRestored(state: StreamState, { last_seq: last, last_ts, messages }: StreamState) {
-  // A stream without messages has no reliable time.
-  const isSameTime = messages === 0 || state.messages === 0 || state.last_ts === last_ts;
-  return state.last_seq === last && isSameTime;
+/** Returns whether a stream has the messages of its backup, except those that have expired. */
+function isRestored({ state, config }: StreamInfo, { state: backedUp }: Manifest): boolean {
+  if (state.last_seq !== backedUp.last_seq) return false;
+  const missing = backedUp.messages - state.messages;
+  if (missing !== 0) return missing > 0 && canHaveExpired(missing, { state, config, backedUp });
+  // A stream without messages has no reliable time and first sequence.
+  if (state.messages === 0) return true;
+  return state.first_seq === backedUp.first_seq && state.last_ts === backedUp.last_ts;
+}
+
+interface Shortened {
+  readonly state: StreamState;
+  readonly config: StreamConfig;
+  readonly backedUp: StreamState;
+}
+
+/** Only the oldest messages can have expired, and all if none is left. */
+function canHaveExpired(missing: number, { state, config, backedUp }: Shortened): boolean {
+  if (config.max_age === 0) return false;
+  const expiredMs = Date.now() - config.max_age / nanosPerMs;
+  if (state.messages === 0) return Date.parse(backedUp.last_ts) <= expiredMs;
+  const isOldest = missing <= state.first_seq - backedUp.first_seq;
+  const isSameEnd = state.last_ts === backedUp.last_ts;
+  return isOldest && isSameEnd && Date.parse(backedUp.first_ts) <= expiredMs;
+}
+
+function differenceOf(state: StreamState, backedUp: StreamState): string {
+  if (state.last_seq !== backedUp.last_seq)
+    return `ends at ${state.last_seq}, its backup ends at ${backedUp.last_seq}`;
+  const content = ({ messages, first_seq: first }: StreamState) =>
+    `${counted(messages, "message")} from ${first}`;
+  return `has other content than its backup (${content(state)}, the backup ${content(backedUp)}; both end at ${state.last_seq})`;
 }
 
 async function restoreChecked(

@@ -10,10 +10,12 @@ import {
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { Writable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
+import { nanosPerMs } from "../../../src/platform/nats/api.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
@@ -206,6 +208,43 @@ describe("stream backup and restore", () => {
     );
     expect(await messages()).toBe(2);
     expect((await stream(["backup", folder, "live"])).fault).toContain("PENSTOCK_LIVE_0 exists");
+  });
+
+  test.each([
+    ["all messages", undefined, "0 messages from 4"],
+    ["the oldest messages", { keep: 1 }, "1 message from 3"],
+    ["a message between others", { filter: "penstock.live.0.blog" }, "2 messages from 1"],
+  ])("a restore refuses a stream from which %s were purged", async (_, purged, content) => {
+    const { stream, publish, manager } = await streamRig(server);
+    for (const project of ["shop", "blog", "shop"]) await publish(project);
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    await manager.streams.purge("PENSTOCK_LIVE_0", purged);
+    const { fault, out } = await stream(["restore", folder]);
+    expect(fault).toContain(
+      `the stream PENSTOCK_LIVE_0 exists and has other content than its backup (${content}, the backup 3 messages from 1; both end at 3): a restore never replaces messages. Nothing was changed. Remove the stream`,
+    );
+    expect(out).toBe("");
+  });
+
+  test("a repeated restore accepts a stream whose oldest messages have expired", async () => {
+    const { stream, publish, manager, messages } = await streamRig(server);
+    await publish("shop");
+    await publish("shop");
+    await delay(1_500);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    const age = { max_age: 1_400 * nanosPerMs, duplicate_window: 100 * nanosPerMs };
+    await manager.streams.update("PENSTOCK_LIVE_0", age);
+    for (const left of [1, 0]) {
+      await vi.waitFor(async () => expect(await messages()).toBe(left), { timeout: 5_000 });
+      const { fault, out } = await stream(["restore", folder]);
+      expect([fault, out]).toEqual([
+        undefined,
+        "PENSTOCK_LIVE_0: unchanged: it already ends as in the backup\n",
+      ]);
+    }
   });
 
   test("a restore replaces empty streams, which a gateway has created, only with --replace-empty", async () => {
