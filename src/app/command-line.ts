@@ -305,11 +305,11 @@ function addStreams(program: Command, context: CommandContext): void {
         { replaceEmpty }: { replaceEmpty: boolean },
         command: Command,
       ) => {
-        const { checkedBackups, restore } = await import("../commands/stream/backup.ts");
+        const { checkedBackup, restore } = await import("../commands/stream/backup.ts");
         const { withEmbedded } = await import("./embed.ts");
-        const found = await checkedBackups(folder, which);
+        const backup = await checkedBackup(folder, which);
         await withEmbedded(of(command), { isNew: true }, (ready) =>
-          restore(ready, folder, { found, replaceEmpty }),
+          restore(ready, folder, { ...backup, replaceEmpty }),
         );
       },
     );

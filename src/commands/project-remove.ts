@@ -98,13 +98,7 @@ class Removal {
     await audited(command, { change: "project remove", project: id }, async () => {
       await this.#disable();
       stepped?.("disabled");
-      for (const { stream, lane, partition } of streams) {
-        this.#mustContinue();
-        this.#progress = "purging";
-        const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
-        const { purged } = await manager.streams.purge(stream, { filter });
-        if (purged > 0) say(command, `${stream}: ${counted(purged, "message")} removed`);
-      }
+      await this.#purge(manager, streams, { outcome: "removed", canStop: true });
       this.#progress = "purged";
       stepped?.("purged");
       this.#mustContinue();
@@ -119,6 +113,8 @@ class Removal {
       // All gateways must have read the removal, so that none writes usage of the project.
       await pauseUntilAborted(gatewaysReadMs + usageWriteMsMax, command.context.stop);
       this.#mustContinue();
+      // A gateway that was suspended during the first purge may have stored events after it.
+      await this.#purge(manager, streams, { outcome: "stored during the command: removed" });
       await this.#removeUsage(manager);
       await removeSalts(this.#connection, this.#place);
       const entries = await removeRules(this.#connection, this.#place);
@@ -260,6 +256,24 @@ class Removal {
     const waitMs = gatewaysReadMs + command.config.requestTimeoutMs;
     note(command, `its events now get a 401; waiting ${waitMs / 1_000} s for requests in progress`);
     await pauseUntilAborted(waitMs, command.context.stop);
+  }
+
+  /** Removes the messages of the project, and prints the number of each stream that had some. */
+  async #purge(
+    manager: JetStreamManager,
+    streams: readonly NamedStream[],
+    { outcome, canStop = false }: { outcome: string; canStop?: boolean },
+  ): Promise<void> {
+    const { id } = this.#options;
+    for (const { stream, lane, partition } of streams) {
+      if (canStop) {
+        this.#mustContinue();
+        this.#progress = "purging";
+      }
+      const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
+      const { purged } = await manager.streams.purge(stream, { filter });
+      if (purged > 0) say(this.#command, `${stream}: ${counted(purged, "message")} ${outcome}`);
+    }
   }
 
   async #removeEffects(): Promise<void> {

@@ -1,8 +1,9 @@
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { removeProject } from "../../src/commands/project-remove.ts";
-import { lanes } from "../../src/platform/nats/names.ts";
+import { lanes, rejectedLane } from "../../src/platform/nats/names.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { commandWorld } from "../kit/command-context.ts";
 import { startTestGateway } from "../kit/gateway.ts";
@@ -159,6 +160,29 @@ test.each([
   await check;
   expect((await project("remove", "shop", "--yes")).fault).toBeUndefined();
   expect(await usage.get("shop.process")).toBeNull();
+});
+
+test("project remove removes events that a suspended gateway stores after the first purge", async () => {
+  const { gateway, env, stored } = await rig();
+  const connection = await connect({ servers: gateway.nats.url });
+  onTestFinished(() => connection.close());
+  const js = jetstream(connection);
+  const late: Promise<unknown>[] = [];
+  const stepped = (step: string) => {
+    if (step !== "effects") return;
+    for (const lane of ["live", rejectedLane])
+      late.push(js.publish(`penstock.${lane}.0.shop`, "{}\n"));
+  };
+  const result = readConfig(env, {});
+  if (!result.ok) throw new Error(result.faults.join("; "));
+  const { context, said } = commandWorld(env);
+  const options = { dryRun: false, yes: true, effects: false, stepped };
+  await removeProject({ config: result.config, context }, "shop", options);
+  expect(await Promise.all(late)).toHaveLength(2);
+  for (const stream of ["PENSTOCK_LIVE_0", "PENSTOCK_REJECTED_0"])
+    expect(said.out).toContain(`${stream}: 1 message stored during the command: removed\n`);
+  const { state } = await (await jetstreamManager(connection)).streams.info("PENSTOCK_REJECTED_0");
+  expect([await stored("shop"), state.messages]).toEqual([0, 0]);
 });
 
 test("project remove removes a project whose registry entry is damaged", async () => {

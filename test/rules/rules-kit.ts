@@ -177,9 +177,7 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
   [
     "a regular expression",
     rule("match: { event: /(a+)+$/ }\n    drop: true"),
-    [
-      '3:21 "/(a+)+$/" looks like a regular expression: in a pattern, * matches any characters',
-    ],
+    ['3:21 "/(a+)+$/" looks like a regular expression: in a pattern, * matches any characters'],
   ],
   [
     "exists: false",

@@ -1,18 +1,22 @@
 // The commands `penstock stream backup` and `restore`. They use JetStream's snapshots, which
 // contain a stream at one moment. The folder of a stream contains the same files as a backup of the
-// nats CLI: `stream.tar.s2` and `backup.json`, which is written last.
+// nats CLI: `stream.tar.s2` and `backup.json`, which is written last. `streams.json` lists the streams
+// of a backup. It is written after all of them, so a backup without it is incomplete.
 
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, readdirSync, readFileSync } from "node:fs";
+import { createReadStream, existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
 import path from "node:path";
-import type { StreamConfig, StreamState } from "@nats-io/jetstream";
+import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamManager, StreamConfig, StreamInfo, StreamState } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "@nats-io/nats-core";
 import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { limitsBucket } from "../../gateway/streams/own-limits.ts";
 import { sync, writeWhole } from "../../platform/base/files.ts";
-import { ledStreamInfo, NoLeaderError, streamInfoOf } from "../../platform/nats/api.ts";
-import { bucketStream, lanes } from "../../platform/nats/names.ts";
+import { compareVersions, parseVersion } from "../../platform/base/forms.ts";
+import { objectIn } from "../../platform/base/json.ts";
+import { ledStreamInfo, NoLeaderError, nanosPerMs, streamInfoOf } from "../../platform/nats/api.ts";
+import { bucketStream, lanes, rejectedLane } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import { audited } from "../audit.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -23,9 +27,11 @@ import { namedStreams } from "./streams.ts";
 
 const formatVersion = 1;
 const manifestFile = "backup.json";
+const listFile = "streams.json";
 const dataFile = "stream.tar.s2";
 const chunkBytes = 131_072;
 const silenceMsMax = 30_000;
+const settleMs = 1_000;
 
 interface Manifest {
   readonly config: StreamConfig;
@@ -36,6 +42,12 @@ interface Manifest {
     readonly data_bytes: number;
     readonly data_sha256: string;
   };
+}
+
+interface StreamList {
+  /** Version of the nats-server that was backed up. */
+  readonly server_version: string;
+  readonly streams: readonly { readonly name: string; readonly messages: number }[];
 }
 
 interface SnapshotAnswer {
@@ -63,6 +75,10 @@ export async function backup(
           `stream backup: ${target} exists. Name another folder, or remove this one`,
         );
     }
+    const list = path.resolve(folder, listFile);
+    if (existsSync(list))
+      throw new CommandError(`stream backup: ${list} exists. Name another folder`);
+    const streams: StreamList["streams"][number][] = [];
     for (const name of names) {
       const target = path.resolve(folder, name);
       const { state, penstock } = await backUpOne(command, connection, { name, target }).catch(
@@ -73,11 +89,14 @@ export async function backup(
           );
         },
       );
+      streams.push({ name, messages: state.messages });
       say(
         command,
         `${name}: ${counted(state.messages, "message")} up to ${state.last_seq}, ${shownBytes(penstock.data_bytes)}`,
       );
     }
+    const all: StreamList = { server_version: connection.info?.version ?? "", streams };
+    await writeWhole(list, `${JSON.stringify(all, undefined, 2)}\n`);
     say(command, `backup complete: ${path.resolve(folder)}`);
   });
 }
@@ -206,25 +225,31 @@ async function syncNames(folder: string, last: string): Promise<void> {
   if (folder !== last) await syncNames(path.dirname(folder), last);
 }
 
-/** Returns the backups in a folder. Throws a CommandError if a file is missing or damaged. */
-export async function checkedBackups(
+interface CheckedBackup {
+  readonly list: StreamList;
+  readonly found: readonly FoundBackup[];
+}
+
+/** Reads the backup in a folder. Throws a CommandError if a file is missing or damaged. */
+export async function checkedBackup(
   folder: string,
   which: string | undefined,
-): Promise<readonly FoundBackup[]> {
-  const found = manifestsIn(folder, which);
+): Promise<CheckedBackup> {
+  const list = listIn(folder);
+  const found = manifestsIn(folder, list, which);
   for (const { name, manifest } of found) await checkData(folder, name, manifest);
-  return found;
+  return { list, found };
 }
 
 /**
- * Creates the streams of a checked backup. Leaves a stream that already is as in the backup, so a restore
- * that was interrupted can be repeated. Changes nothing if another stream of the name exists.
+ * Creates the streams of a checked backup. Leaves a stream that already is as in the backup, so a
+ * restore that was interrupted can be repeated. Changes nothing if another stream of the name exists.
  * `replaceEmpty` removes streams that never had a message.
  */
 export async function restore(
   command: ConfiguredCommand,
   folder: string,
-  { found, replaceEmpty }: { found: readonly FoundBackup[]; replaceEmpty: boolean },
+  { list, found, replaceEmpty }: CheckedBackup & { replaceEmpty: boolean },
 ): Promise<void> {
   await withNats(command, async (connection) => {
     const manager = await managerFor(connection);
@@ -238,12 +263,12 @@ export async function restore(
         );
       });
       if (info === undefined) missing.push(one);
-      else if (isRestored(info.state, one.manifest.state))
+      else if (isRestored(info, one.manifest))
         say(command, `${one.name}: unchanged: it already ends as in the backup`);
       else if (info.state.last_seq === 0) empty.push(one);
       else
         throw new CommandError(
-          `stream restore: the stream ${one.name} exists and ends at ${info.state.last_seq}, its backup ends at ${one.manifest.state.last_seq}: a restore never replaces messages. Nothing was changed. Restore into an empty data folder (--data-dir) or another NATS, or remove the stream (nats stream rm ${one.name})`,
+          `stream restore: the stream ${one.name} exists and ${differenceOf(info.state, one.manifest.state)}: a restore never replaces messages. Nothing was changed. Restore into an empty data folder (--data-dir) or another NATS, or remove the stream (nats stream rm ${one.name})`,
         );
     }
     if (empty.length > 0 && !replaceEmpty)
@@ -252,7 +277,7 @@ export async function restore(
       );
     for (const { name } of empty)
       await audited(command, { change: "stream remove", stream: name, messages: 0 }, () =>
-        manager.streams.delete(name),
+        deleteEmpty(manager, name),
       );
     missing.push(...empty);
     for (const [index, one] of missing.entries())
@@ -260,16 +285,72 @@ export async function restore(
         const reason = reasonOf(command, error);
         const left = missing.slice(index).map(({ name }) => name);
         throw new CommandError(
-          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. Run the command again in 10 s, with every nats-server running and before a gateway starts: it restores only these`,
+          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. ${newerServer(list, connection)}Run the command again in 10 s, with every nats-server running and before a gateway starts: it restores only these`,
         );
       });
   });
 }
 
-function isRestored(state: StreamState, { last_seq: last, last_ts, messages }: StreamState) {
-  // A stream without messages has no reliable time.
-  const isSameTime = messages === 0 || state.messages === 0 || state.last_ts === last_ts;
-  return state.last_seq === last && isSameTime;
+/**
+ * Deletes a stream that never had a message. First takes its subjects away, so that a gateway that
+ * still runs cannot store an event before the deletion. Rejects if the stream has a message by then.
+ */
+async function deleteEmpty(manager: JetStreamManager, name: string): Promise<void> {
+  const { subjects = [] } = (await manager.streams.info(name)).config;
+  try {
+    // A stream without subjects is a mirror or has sources. No gateway writes to it.
+    if (subjects.length > 0)
+      await manager.streams.update(name, { subjects: [`penstock_restore.${name}`] });
+    // Messages that the server received before are stored meanwhile.
+    await delay(settleMs);
+    const last = (await ledStreamInfo(manager, name))?.state.last_seq;
+    if (last !== 0)
+      throw new CommandError(
+        `stream restore: the stream ${name} is no longer empty: a gateway runs and has stored a message. The stream was not removed, and nothing was restored. Stop the gateways. Then remove the stream and its messages (nats stream rm ${name}), or restore into another NATS`,
+      );
+    await manager.streams.delete(name);
+  } catch (error) {
+    await manager.streams.update(name, { subjects }).catch((failure: Error) => {
+      throw new CommandError(
+        `${(error as Error).message}. The subjects of the stream could not be put back: ${failure.message}. Put them back with: nats stream edit ${name} --subjects "${subjects.join(",")}"`,
+      );
+    });
+    throw error;
+  }
+}
+
+/** Returns whether a stream has the messages of its backup, except those that have expired. */
+function isRestored({ state, config }: StreamInfo, { state: backedUp }: Manifest): boolean {
+  if (state.last_seq !== backedUp.last_seq) return false;
+  const missing = backedUp.messages - state.messages;
+  if (missing !== 0) return missing > 0 && canHaveExpired(missing, { state, config, backedUp });
+  // A stream without messages has no reliable time and first sequence.
+  if (state.messages === 0) return true;
+  return state.first_seq === backedUp.first_seq && state.last_ts === backedUp.last_ts;
+}
+
+interface Shortened {
+  readonly state: StreamState;
+  readonly config: StreamConfig;
+  readonly backedUp: StreamState;
+}
+
+/** Only the oldest messages can have expired, and all if none is left. */
+function canHaveExpired(missing: number, { state, config, backedUp }: Shortened): boolean {
+  if (config.max_age === 0) return false;
+  const expiredMs = Date.now() - config.max_age / nanosPerMs;
+  if (state.messages === 0) return Date.parse(backedUp.last_ts) <= expiredMs;
+  const isOldest = missing <= state.first_seq - backedUp.first_seq;
+  const isSameEnd = state.last_ts === backedUp.last_ts;
+  return isOldest && isSameEnd && Date.parse(backedUp.first_ts) <= expiredMs;
+}
+
+function differenceOf(state: StreamState, backedUp: StreamState): string {
+  if (state.last_seq !== backedUp.last_seq)
+    return `ends at ${state.last_seq}, its backup ends at ${backedUp.last_seq}`;
+  const content = ({ messages, first_seq: first }: StreamState) =>
+    `${counted(messages, "message")} from ${first}`;
+  return `has other content than its backup (${content(state)}, the backup ${content(backedUp)}; both end at ${state.last_seq})`;
 }
 
 async function restoreChecked(
@@ -290,53 +371,117 @@ async function restoreChecked(
     note(command, `${name}: ${counted(messages - state.messages, "message")} had expired`);
 }
 
+/** Returns a sentence if the backup is of a newer nats-server than this one, or else "". */
+function newerServer({ server_version: backedUp }: StreamList, { info }: NatsConnection): string {
+  const version = info?.version ?? "";
+  const [theirs, ours] = [parseVersion(backedUp), parseVersion(version)];
+  if (theirs === undefined || ours === undefined || compareVersions(theirs, ours) <= 0) return "";
+  return `The backup is of nats-server ${backedUp}, and this server is ${version}, which may reject it: use ${backedUp} or newer. `;
+}
+
 interface FoundBackup {
   readonly name: string;
   readonly manifest: Manifest;
 }
 
-function manifestsIn(folder: string, which: string | undefined): FoundBackup[] {
-  const wrong = (what: string) => new CommandError(`stream restore: ${what}`, usageExitCode);
-  let all: string[];
+function unusable(what: string): CommandError {
+  return new CommandError(`stream restore: ${what}`, usageExitCode);
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === "number";
+}
+
+function listIn(folder: string): StreamList {
+  const file = path.join(folder, listFile);
+  let text: string;
   try {
-    all = readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map((entry) => entry.name);
+    readdirSync(folder);
+    text = readFileSync(file, "utf8");
   } catch (error) {
-    throw wrong(`cannot read ${folder}: ${(error as NodeJS.ErrnoException).code}`);
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === "open" && code === "ENOENT")
+      throw unusable(
+        `${folder} has no ${listFile}, which a backup gets when it is complete. Nothing was changed. Use a complete backup`,
+      );
+    throw unusable(`cannot read ${folder}: ${code}`);
   }
+  const { server_version: version, streams } = objectIn(text) ?? {};
+  const isStream = (one: unknown) => {
+    const { name, messages } = recordOf(one);
+    return typeof name === "string" && isNumber(messages);
+  };
+  if (typeof version !== "string" || !Array.isArray(streams) || !streams.every(isStream))
+    throw unusable(
+      `${file} is not a list of penstock stream backup. Nothing was changed. Use another copy of the backup`,
+    );
+  return { server_version: version, streams };
+}
+
+function manifestsIn(
+  folder: string,
+  { streams }: StreamList,
+  which: string | undefined,
+): FoundBackup[] {
   const wanted = which?.toUpperCase();
-  const isWanted = (name: string) =>
+  const isWanted = ({ name }: { readonly name: string }) =>
     wanted === undefined ||
     name.toUpperCase() === wanted ||
-    (lanes.some((lane) => lane === which) && name.replace(/_\d+$/, "").endsWith(`_${wanted}`));
-  const found = all.filter(isWanted).map((name) => {
-    const file = path.join(folder, name, manifestFile);
-    if (!existsSync(file))
-      throw wrong(`${path.join(folder, name)} has no ${manifestFile}: the backup is incomplete`);
-    let manifest: Partial<Manifest>;
-    try {
-      manifest = JSON.parse(readFileSync(file, "utf8")) as Partial<Manifest>;
-    } catch {
-      throw wrong(`${file} is not JSON`);
-    }
-    const { config, state, penstock } = manifest;
-    if (penstock === undefined || config === undefined || state === undefined)
-      throw wrong(`${file} is not a backup of penstock stream backup`);
-    if (penstock.version !== formatVersion)
-      throw wrong(
-        `${file} has format version ${penstock.version}, and this release reads version ${formatVersion}: restore it with the release that wrote it`,
+    ([...lanes, rejectedLane].some((lane) => lane === which) &&
+      name.replace(/_\d+$/, "").endsWith(`_${wanted}`));
+  // The names of buckets sort first, so the registry is restored before the streams.
+  const ordered = streams.filter(isWanted).sort((left, right) => (left.name < right.name ? -1 : 1));
+  const found = ordered.map(({ name, messages }) => {
+    const manifest = manifestOf(folder, name);
+    if (manifest.state.messages !== messages)
+      throw unusable(
+        `${path.join(folder, name)} has ${counted(manifest.state.messages, "message")}, but ${listFile} lists ${messages}: it is of another backup. Nothing was changed. Use another copy of the backup`,
       );
-    if (config.name !== name) throw wrong(`${file} is of the stream ${config.name}, not ${name}`);
-    return { name, manifest: { config, state, penstock } };
+    return { name, manifest };
   });
   if (found.length === 0)
-    throw wrong(
+    throw unusable(
       which === undefined
         ? `${folder} contains no backup`
-        : `${folder} contains no backup of ${which}: it contains ${all.join(", ") || "no streams"}`,
+        : `${folder} contains no backup of ${which}: it contains ${streams.map(({ name }) => name).join(", ") || "no streams"}`,
     );
   return found;
+}
+
+/** Returns the manifest of a stream. Throws if one of its values is missing or null. */
+function manifestOf(folder: string, name: string): Manifest {
+  const target = path.join(folder, name);
+  if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw unusable(
+      `${target} is missing, or is not a folder, but ${listFile} lists it: the backup is incomplete. Nothing was changed. Use another copy of the backup`,
+    );
+  const file = path.join(target, manifestFile);
+  if (!existsSync(file))
+    throw unusable(`${target} has no ${manifestFile}: the backup is incomplete`);
+  const manifest = objectIn(readFileSync(file, "utf8")) ?? {};
+  const config = recordOf(manifest["config"]);
+  const state = recordOf(manifest["state"]);
+  const penstock = recordOf(manifest["penstock"]);
+  if (isNumber(penstock["version"]) && penstock["version"] !== formatVersion)
+    throw unusable(
+      `${file} has format version ${penstock["version"]}, and this release reads version ${formatVersion}: restore it with the release that wrote it`,
+    );
+  const numbers = [
+    ...["messages", "first_seq", "last_seq"].map((key) => state[key]),
+    ...["version", "data_bytes"].map((key) => penstock[key]),
+  ];
+  const values = [config, state, penstock].flatMap((part) => Object.values(part));
+  if (typeof config["name"] !== "string" || !numbers.every(isNumber) || values.includes(null))
+    throw unusable(
+      `${file} is not a manifest of penstock stream backup: a value is missing or null. Nothing was changed. Use another copy of the backup`,
+    );
+  if (config["name"] !== name)
+    throw unusable(`${file} is of the stream ${config["name"]}, not ${name}`);
+  return manifest as unknown as Manifest;
 }
 
 async function checkData(folder: string, name: string, { penstock }: Manifest): Promise<void> {

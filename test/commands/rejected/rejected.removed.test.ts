@@ -90,6 +90,11 @@ describe.each(gateways)("on %s", (_, gateway) => {
     const backup = await run(gateway, ["stream", "backup", folder]);
     expect(backup.fault).toBeUndefined();
     expect(readdirSync(folder)).toContain(rejectedStream);
+    const restored = await run(gateway, ["stream", "restore", folder, "rejected"]);
+    expect([restored.fault, restored.out]).toEqual([
+      undefined,
+      `${rejectedStream}: unchanged: it already ends as in the backup\n`,
+    ]);
     const purge = ["stream", "purge", "rejected", "--project", project.id, "--yes"];
     expect((await run(gateway, purge)).fault).toBeUndefined();
     expect(await rejectedOf(gateway, project)).toEqual([]);

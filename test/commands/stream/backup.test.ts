@@ -1,19 +1,24 @@
 import { randomBytes } from "node:crypto";
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   readFileSync,
   readlinkSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { Writable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
+import { nanosPerMs } from "../../../src/platform/nats/api.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { findNatsServer, startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
@@ -33,6 +38,12 @@ async function emptyServer() {
 async function restored(url: string, folder: string) {
   const env = { PENSTOCK_NATS_URL: url, PENSTOCK_DATA_DIR: temporaryFolder() };
   return await runCommand(env, ["stream", "restore", folder]);
+}
+
+function changeJson(file: string, change: (value: ReturnType<typeof JSON.parse>) => void) {
+  const value = JSON.parse(readFileSync(file, "utf8"));
+  change(value);
+  writeFileSync(file, JSON.stringify(value));
 }
 
 async function contentOf(url: string, stream: string) {
@@ -210,11 +221,17 @@ describe("stream backup and restore", () => {
       path.join(own, "stream.tar.s2"),
       path.join(own, "backup.json.new"),
       ...[own, own, folder, path.join(parent, "new"), parent],
+      ...[path.join(folder, "streams.json.new"), folder],
     ]);
+    const list = JSON.parse(readFileSync(path.join(folder, "streams.json"), "utf8"));
+    expect(list).toEqual({
+      server_version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      streams: [{ name: "PENSTOCK_LIVE_0", messages: 1 }],
+    });
   });
 
   test("a backup that is stopped removes the incomplete copy of the stream, and reports it", async () => {
-    const { env, js } = await streamRig(server);
+    const { stream, env, js } = await streamRig(server);
     for (let count = 0; count < 20; count++)
       await js.publish("penstock.live.0.shop", randomBytes(500_000));
     const folder = path.join(temporaryFolder(), "backup");
@@ -233,6 +250,9 @@ describe("stream backup and restore", () => {
       `stream backup: PENSTOCK_LIVE_0: stopped: the backup is incomplete. Remove ${folder}, or name another folder, and run the command again`,
     );
     expect(existsSync(data)).toBe(false);
+    expect((await stream(["restore", folder])).fault).toContain(
+      `${folder} has no streams.json, which a backup gets when it is complete.`,
+    );
   });
 
   test("refuse an existing stream or folder", async () => {
@@ -246,6 +266,62 @@ describe("stream backup and restore", () => {
     );
     expect(await messages()).toBe(2);
     expect((await stream(["backup", folder, "live"])).fault).toContain("PENSTOCK_LIVE_0 exists");
+  });
+
+  test("a restore that an older nats-server rejects reports the version of the backup", async () => {
+    const { stream, publish } = await streamRig(server);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    const manifest = path.join(folder, "PENSTOCK_LIVE_0", "backup.json");
+    changeJson(manifest, ({ config }) => {
+      config.retention = "a later policy";
+    });
+    const url = await emptyServer();
+    expect((await restored(url, folder)).fault).not.toContain("The backup is of nats-server");
+    changeJson(path.join(folder, "streams.json"), (list) => {
+      list.server_version = "99.1.0";
+    });
+    expect((await restored(url, folder)).fault).toMatch(
+      /JetStream rejected .* Not restored: PENSTOCK_LIVE_0\. The backup is of nats-server 99\.1\.0, and this server is \d+\.\d+\.\d+, which may reject it: use 99\.1\.0 or newer\. /,
+    );
+  });
+
+  test.each([
+    ["all messages", undefined, "0 messages from 4"],
+    ["the oldest messages", { keep: 1 }, "1 message from 3"],
+    ["a message between others", { filter: "penstock.live.0.blog" }, "2 messages from 1"],
+  ])("a restore refuses a stream from which %s were purged", async (_, purged, content) => {
+    const { stream, publish, manager } = await streamRig(server);
+    for (const project of ["shop", "blog", "shop"]) await publish(project);
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    await manager.streams.purge("PENSTOCK_LIVE_0", purged);
+    const { fault, out } = await stream(["restore", folder]);
+    expect(fault).toContain(
+      `the stream PENSTOCK_LIVE_0 exists and has other content than its backup (${content}, the backup 3 messages from 1; both end at 3): a restore never replaces messages. Nothing was changed. Remove the stream`,
+    );
+    expect(out).toBe("");
+  });
+
+  test("a repeated restore accepts a stream whose oldest messages have expired", async () => {
+    const { stream, publish, manager, messages } = await streamRig(server);
+    await publish("shop");
+    await publish("shop");
+    await delay(1_500);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    const age = { max_age: 1_400 * nanosPerMs, duplicate_window: 100 * nanosPerMs };
+    await manager.streams.update("PENSTOCK_LIVE_0", age);
+    for (const left of [1, 0]) {
+      await vi.waitFor(async () => expect(await messages()).toBe(left), { timeout: 5_000 });
+      const { fault, out } = await stream(["restore", folder]);
+      expect([fault, out]).toEqual([
+        undefined,
+        "PENSTOCK_LIVE_0: unchanged: it already ends as in the backup\n",
+      ]);
+    }
   });
 
   test("a restore replaces empty streams, which a gateway has created, only with --replace-empty", async () => {
@@ -268,6 +344,34 @@ describe("stream backup and restore", () => {
     ]);
   });
 
+  test("a restore keeps an event that a gateway stores while empty streams are replaced", async () => {
+    const { stream, publish, ensure, manager, messages } = await streamRig(server);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    await manager.streams.delete("PENSTOCK_LIVE_0");
+    await untilStreamsGone(server, ["PENSTOCK_LIVE_0"]);
+    await ensure();
+    // The event is stored after the command has read that the stream is empty.
+    const request = NatsConnectionImpl.prototype.request;
+    let isStored = false;
+    const spy = vi.spyOn(NatsConnectionImpl.prototype, "request");
+    onTestFinished(() => spy.mockRestore());
+    spy.mockImplementation(async function (this: NatsConnectionImpl, subject, ...more) {
+      if (!isStored && /STREAM\.(UPDATE|DELETE)\.PENSTOCK_LIVE_0$/.test(subject)) {
+        isStored = true;
+        await publish("shop");
+      }
+      return await request.call(this, subject, ...more);
+    });
+    const { fault, audit } = await stream(["restore", folder, "--replace-empty"]);
+    expect(fault).toContain("the stream PENSTOCK_LIVE_0 is no longer empty: a gateway runs");
+    expect(audit).toMatchObject([{ change: "stream remove", result: "failed" }]);
+    expect([isStored, await messages()]).toEqual([true, 1]);
+    await publish("shop");
+    expect(await messages()).toBe(2);
+  });
+
   test.each([
     [
       "a data file with another byte",
@@ -276,12 +380,10 @@ describe("stream backup and restore", () => {
     ],
     [
       "another format version",
-      (folder: string) => {
-        const file = path.join(folder, "backup.json");
-        const manifest = JSON.parse(readFileSync(file, "utf8"));
-        manifest.penstock.version = 2;
-        writeFileSync(file, JSON.stringify(manifest));
-      },
+      (folder: string) =>
+        changeJson(path.join(folder, "backup.json"), ({ penstock }) => {
+          penstock.version = 2;
+        }),
       "has format version 2, and this release reads version 1",
     ],
     [
@@ -294,7 +396,64 @@ describe("stream backup and restore", () => {
       (folder: string) => rmSync(path.join(folder, "stream.tar.s2")),
       "cannot read",
     ],
-  ])("refuse %s before anything is restored", async (_, damage, said) => {
+    [
+      "a missing list of the streams, as of an interrupted backup",
+      (folder: string) => rmSync(path.join(folder, "..", "streams.json")),
+      "has no streams.json, which a backup gets when it is complete",
+    ],
+    [
+      "a list without streams",
+      (folder: string) => writeFileSync(path.join(folder, "..", "streams.json"), "null"),
+      "streams.json is not a list of penstock stream backup",
+    ],
+    [
+      "a missing stream",
+      (folder: string) => rmSync(folder, { recursive: true }),
+      "PENSTOCK_LIVE_0 is missing, or is not a folder, but streams.json lists it",
+    ],
+    [
+      "a symbolic link to a stream",
+      (folder: string) => {
+        const moved = path.join(temporaryFolder(), "moved");
+        cpSync(folder, moved, { recursive: true });
+        rmSync(folder, { recursive: true });
+        symlinkSync(moved, folder);
+      },
+      "PENSTOCK_LIVE_0 is missing, or is not a folder, but streams.json lists it",
+    ],
+    [
+      "a stream of another backup",
+      (folder: string) =>
+        changeJson(path.join(folder, "backup.json"), ({ state }) => {
+          state.messages = 7;
+        }),
+      "PENSTOCK_LIVE_0 has 7 messages, but streams.json lists 1: it is of another backup",
+    ],
+    [
+      "a manifest that is null",
+      (folder: string) => writeFileSync(path.join(folder, "backup.json"), "null"),
+      "backup.json is not a manifest of penstock stream backup: a value is missing or null",
+    ],
+    ...["config", "state", "penstock"].map(
+      (member) =>
+        [
+          `a manifest whose ${member} is null`,
+          (folder: string) =>
+            changeJson(path.join(folder, "backup.json"), (manifest) => {
+              manifest[member] = null;
+            }),
+          "backup.json is not a manifest of penstock stream backup: a value is missing or null",
+        ] as const,
+    ),
+    [
+      "a manifest with a value that is null",
+      (folder: string) =>
+        changeJson(path.join(folder, "backup.json"), ({ config }) => {
+          config.subjects = null;
+        }),
+      "backup.json is not a manifest of penstock stream backup: a value is missing or null",
+    ],
+  ] as const)("refuse %s before anything is restored", async (_, damage, said) => {
     const { stream, publish } = await streamRig(server);
     await publish("shop");
     const folder = path.join(temporaryFolder(), "backup");
