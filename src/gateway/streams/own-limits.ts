@@ -35,7 +35,7 @@ export async function readOwnLimits(
     const key = { last_by_subj: `${bucketSubjects(bucket)}${stream}` };
     const found = await manager.streams.getMessage(bucketStream(bucket), key);
     const value = objectIn(found?.string() ?? "") ?? {};
-    const limits = ownable.filter((limit) => Number.isSafeInteger(value[limit]));
+    const limits = ownable.filter((limit) => Number.isInteger(value[limit]));
     return Object.fromEntries(limits.map((limit) => [limit, value[limit]]));
   } catch (error) {
     if (isApiError(error, apiCodes.streamNotFound)) return {};

@@ -54,3 +54,13 @@ test("stream set rejects a size below the stored messages", async () => {
   const { config } = await manager.streams.info("PENSTOCK_LIVE_0");
   expect(config.max_bytes).toBe(67_108_864);
 });
+
+test("stream set stores an age of more than 2^53 ns, which a gateway does not undo", async () => {
+  const { stream, ensure, manager } = await streamRig(server);
+  expect((await stream(["set", "live", "--max-age", "365d"])).fault).toBeUndefined();
+  const shown = JSON.parse((await stream(["show", "live", "--json"])).out);
+  expect(shown).toMatchObject([{ set_by_command: ["max_age"] }]);
+  await manager.streams.update("PENSTOCK_LIVE_0", { max_age: 7 * day });
+  await ensure();
+  expect((await manager.streams.info("PENSTOCK_LIVE_0")).config.max_age / day).toBe(365);
+});
