@@ -17,6 +17,7 @@ import {
   type NamedStream,
   namedStreams,
   requireRead,
+  sameStreams,
 } from "./streams.ts";
 
 const changeTimeoutMs = 60_000;
@@ -239,22 +240,24 @@ export async function purge(
         "stream purge: --to is a sequence of one stream. Name the stream instead of its lane",
         usageExitCode,
       );
-    const doomed = streams.map((one): [NamedStream, Doomed] => [
-      one,
-      doomedOf(command, one, options),
-    ]);
+    const doomed: [NamedStream, Doomed][] = [];
     let total = 0;
-    for (const [one, which] of doomed) {
+    for (const one of streams) {
+      const which = doomedOf(command, one, options);
       const count = await countDoomed(manager, one, which);
       total += count;
+      // Before version 2.11, a server that must purge before sequence 1 purges the whole stream.
+      if (count > 0 && Number(which.before) > 1) doomed.push([one, which]);
       say(
         command,
         `${one.stream}: ${counted(count, "message")}${project === undefined ? "" : ` of ${project}`} before sequence ${which.before}`,
       );
     }
-    if (total === 0) return say(command, "nothing to remove");
+    if (doomed.length === 0) return say(command, "nothing to remove");
     const check = async () => {
-      if (!unread) await requireRead(command, manager, { doing: "stream purge", doomed, effects });
+      const fresh = await sameStreams(manager, { doing: "stream purge", doomed });
+      if (!unread)
+        await requireRead(command, manager, { doing: "stream purge", doomed: fresh, effects });
     };
     if (dryRun) {
       await check().catch((error: unknown) => {
@@ -264,15 +267,17 @@ export async function purge(
       return say(command, "nothing was changed (--dry-run)");
     }
     await check();
-    const question = `Remove ${counted(total, "message")} from ${streams.map(({ stream }) => stream).join(", ")}?`;
+    const question = `Remove ${counted(total, "message")} from ${doomed.map(([{ stream }]) => stream).join(", ")}?`;
     if (!yes) {
       await confirm(command, { command: "stream purge", question, word: which });
       // A reader may have started while the operator read the question.
       await check();
     }
-    for (const [{ stream }, { before, subject }] of doomed) {
+    for (const one of doomed) {
+      const [{ stream }, { before, subject }] = one;
       const entry = { change: "stream purge", stream, before, project };
       const purged = await audited(command, entry, async () => {
+        await sameStreams(manager, { doing: "stream purge", doomed: [one] });
         const filter = subject === undefined ? {} : { filter: subject };
         const answer = await manager.streams.purge(stream, { ...filter, seq: Number(before) });
         return answer.purged;
