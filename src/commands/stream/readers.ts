@@ -16,6 +16,7 @@ import { nanosPerMs } from "../../platform/nats/api.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { readerAt, shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
+import type { Position } from "../../readers/effects/types.ts";
 import { CommandError } from "../context.ts";
 
 export interface StreamReader {
@@ -96,14 +97,14 @@ function readToOf({ config, ack_floor: floor, delivered }: ConsumerInfo, unread:
 export async function effectsPositions(
   config: Pick<Config, "effectsUrl" | "dataDir">,
   command: string,
-): Promise<ReadonlyMap<string, number>> {
+): Promise<ReadonlyMap<string, Pick<Position, "created" | "sequence">>> {
   const place = storePlace(config);
   try {
     if (place.kind === "sqlite" && isAbsent(place.file)) throw new Error("the file does not exist");
     const reader = await readerAt(place);
     try {
       const positions = await reader.positions();
-      return new Map(positions.map(({ stream, sequence }) => [stream, sequence]));
+      return new Map(positions.map((position) => [position.stream, position]));
     } finally {
       await reader.close();
     }

@@ -1,8 +1,16 @@
-import type { StreamConfig } from "@nats-io/jetstream";
+import { isDeepStrictEqual } from "node:util";
+import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
 import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
-import { type OwnLimit, type OwnLimits, writeOwnLimits } from "../../gateway/streams/own-limits.ts";
-import { managerOf, nanosPerMs } from "../../platform/nats/api.ts";
+import {
+  changeOwnLimits,
+  type OwnLimit,
+  type OwnLimits,
+  readOwnLimits,
+} from "../../gateway/streams/own-limits.ts";
+import { ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 import { rejectedLane, subjectOf } from "../../platform/nats/names.ts";
+import { violationIn } from "../../platform/nats/sign-in.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -17,6 +25,7 @@ import {
   type NamedStream,
   namedStreams,
   requireRead,
+  sameStreams,
 } from "./streams.ts";
 
 const changeTimeoutMs = 60_000;
@@ -142,26 +151,17 @@ export async function setLimits(
     });
     const { unread, effects } = options;
     if (!unread) await requireRead(command, manager, { doing: "stream set", doomed, effects });
-    for (const { stream, info, own, next } of changes) {
+    for (const one of changes) {
+      const { stream, info, own, next } = one;
       const before = limitsText(info.config, own);
       const after = limitsText(next, next.own);
       if (before === after && haveSameLimits(info.config, next)) {
         say(command, `${stream}: unchanged: ${after}`);
         continue;
       }
-      const which = { prefix: command.config.subjectPrefix, stream };
-      const replicas = info.config.num_replicas;
-      const write = (limits: OwnLimits) =>
-        writeOwnLimits(connection, manager, { ...which, replicas, limits });
-      await audited(command, { change: "stream set", stream, before, after }, async () => {
-        // Before the stream, because a gateway that starts meanwhile applies these limits.
-        await write(next.own);
-        const { max_age, max_bytes } = next;
-        await manager.streams.update(stream, { max_age, max_bytes }).catch(async (error: Error) => {
-          await write(own);
-          throw new CommandError(`stream set: ${stream} rejected the limits: ${error.message}`);
-        });
-      });
+      await audited(command, { change: "stream set", stream, before, after }, () =>
+        applyLimits(command, { connection, manager, one, options }),
+      );
       say(command, `${stream}: ${after}; it had ${before}`);
     }
   });
@@ -174,18 +174,106 @@ interface Limits extends Pick<StreamConfig, OwnLimit> {
 function nextLimits(
   { config: settings }: ConfiguredCommand,
   { stream, own: before, info: { config } }: NamedStream,
-  { maxAge, maxBytes, fromSettings }: SetOptions,
+  options: SetOptions,
 ): Limits {
-  if (fromSettings) {
-    const { max_age, max_bytes } = wantedOf(settings, stream);
-    return { max_age, max_bytes, own: {} };
-  }
-  const own = {
+  const own = changedOwn(before, options);
+  const base = options.fromSettings ? wantedOf(settings, stream) : config;
+  return { max_age: base.max_age, max_bytes: base.max_bytes, ...own, own };
+}
+
+/** Returns the limits that the command sets after the change. */
+function changedOwn(before: OwnLimits, { maxAge, maxBytes, fromSettings }: SetOptions): OwnLimits {
+  if (fromSettings) return {};
+  return {
     ...before,
     ...(maxAge === undefined ? {} : { max_age: maxAge * nanosPerMs }),
     ...(maxBytes === undefined ? {} : { max_bytes: maxBytes }),
   };
-  return { max_age: config.max_age, max_bytes: config.max_bytes, ...own, own };
+}
+
+interface Applied {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly one: NamedStream;
+  readonly options: SetOptions;
+}
+
+/**
+ * Stores the limits and changes the stream. Repeats if another command has changed the limits
+ * meanwhile, because the update may have undone them: JetStream only replaces whole configurations.
+ */
+async function applyLimits(
+  command: ConfiguredCommand,
+  { connection, manager, one: { stream, info }, options }: Applied,
+): Promise<void> {
+  const which = { prefix: command.config.subjectPrefix, stream };
+  const change = async (to: (limits: OwnLimits) => OwnLimits) =>
+    await changeOwnLimits(connection, manager, {
+      ...{ ...which, replicas: info.config.num_replicas },
+      change: to,
+    });
+  const settings = () => {
+    const { max_age, max_bytes } = wantedOf(command.config, stream);
+    return { max_age, max_bytes };
+  };
+  let before: OwnLimits = {};
+  // Before the stream, because a gateway that starts meanwhile applies these limits.
+  let own = await change((limits) => {
+    before = limits;
+    return changedOwn(limits, options);
+  });
+  const stored = own;
+  let base: OwnLimits = options.fromSettings ? settings() : {};
+  for (;;) {
+    const limits = { ...base, ...own };
+    await manager.streams.update(stream, limits).catch(async (error: Error) => {
+      if (!(error instanceof JetStreamApiError) && violationIn(error) === undefined)
+        return await requireApplied(connection, { stream, limits, error });
+      await change((now) => withoutChange(now, { before, stored }));
+      throw new CommandError(`stream set: ${stream} rejected the limits: ${error.message}`);
+    });
+    const now = await readOwnLimits(manager, which);
+    if (isDeepStrictEqual(now, own)) return;
+    // Another command has returned the stream to the settings.
+    if (Object.keys(own).some((limit) => !(limit in now))) base = settings();
+    own = now;
+  }
+}
+
+interface StoredChange {
+  readonly before: OwnLimits;
+  readonly stored: OwnLimits;
+}
+
+/** Undoes a change of the stored limits, except for limits that have been changed again since. */
+function withoutChange(now: OwnLimits, { before, stored }: StoredChange): OwnLimits {
+  const undone = (["max_age", "max_bytes"] as const).map(
+    (limit) => [limit, (now[limit] === stored[limit] ? before : now)[limit]] as const,
+  );
+  return Object.fromEntries(undone.filter(([, value]) => value !== undefined));
+}
+
+interface Unconfirmed {
+  readonly stream: string;
+  readonly limits: OwnLimits;
+  readonly error: Error;
+}
+
+/** Throws a CommandError if the stream does not have the limits of an unconfirmed update. */
+async function requireApplied(
+  connection: NatsConnection,
+  { stream, limits, error: { message } }: Unconfirmed,
+): Promise<void> {
+  const manager = await managerFor(connection);
+  const info = await ledStreamInfo(manager, stream).catch(() => undefined);
+  if (info !== undefined && haveSameLimits(info.config, { ...info.config, ...limits })) return;
+  const has =
+    info === undefined
+      ? "its limits cannot be read"
+      : `it now has ${limitsText(info.config)}, which may still change`;
+  throw new CommandError(
+    `stream set: NATS did not confirm the new limits of ${stream}: ${message}; ${has}. They are stored, and a gateway may apply them at its start. Run the command again`,
+  );
 }
 
 function wantedOf(settings: ConfiguredCommand["config"], stream: string) {
@@ -205,11 +293,12 @@ function haveSameLimits(
   return one.max_age === other.max_age && one.max_bytes === other.max_bytes;
 }
 
-function limitsText(config: Pick<StreamConfig, OwnLimit>, own: OwnLimits): string {
+function limitsText(config: Pick<StreamConfig, OwnLimit>, own?: OwnLimits): string {
   const age = config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null;
-  const from = (limit: OwnLimit) => (limit in own ? "set" : "settings");
+  const from = (limit: OwnLimit) =>
+    own === undefined ? "" : ` (${limit in own ? "set" : "settings"})`;
   const bytes = sizeText(config.max_bytes > 0 ? config.max_bytes : null);
-  return `age ${ageText(age)} (${from("max_age")}), ${bytes} (${from("max_bytes")})`;
+  return `age ${ageText(age)}${from("max_age")}, ${bytes}${from("max_bytes")}`;
 }
 
 export interface PurgeOptions {
@@ -239,22 +328,24 @@ export async function purge(
         "stream purge: --to is a sequence of one stream. Name the stream instead of its lane",
         usageExitCode,
       );
-    const doomed = streams.map((one): [NamedStream, Doomed] => [
-      one,
-      doomedOf(command, one, options),
-    ]);
+    const doomed: [NamedStream, Doomed][] = [];
     let total = 0;
-    for (const [one, which] of doomed) {
+    for (const one of streams) {
+      const which = doomedOf(command, one, options);
       const count = await countDoomed(manager, one, which);
       total += count;
+      // Before version 2.11, a server that must purge before sequence 1 purges the whole stream.
+      if (count > 0 && Number(which.before) > 1) doomed.push([one, which]);
       say(
         command,
         `${one.stream}: ${counted(count, "message")}${project === undefined ? "" : ` of ${project}`} before sequence ${which.before}`,
       );
     }
-    if (total === 0) return say(command, "nothing to remove");
+    if (doomed.length === 0) return say(command, "nothing to remove");
     const check = async () => {
-      if (!unread) await requireRead(command, manager, { doing: "stream purge", doomed, effects });
+      const fresh = await sameStreams(manager, { doing: "stream purge", doomed });
+      if (!unread)
+        await requireRead(command, manager, { doing: "stream purge", doomed: fresh, effects });
     };
     if (dryRun) {
       await check().catch((error: unknown) => {
@@ -264,15 +355,17 @@ export async function purge(
       return say(command, "nothing was changed (--dry-run)");
     }
     await check();
-    const question = `Remove ${counted(total, "message")} from ${streams.map(({ stream }) => stream).join(", ")}?`;
+    const question = `Remove ${counted(total, "message")} from ${doomed.map(([{ stream }]) => stream).join(", ")}?`;
     if (!yes) {
       await confirm(command, { command: "stream purge", question, word: which });
       // A reader may have started while the operator read the question.
       await check();
     }
-    for (const [{ stream }, { before, subject }] of doomed) {
+    for (const one of doomed) {
+      const [{ stream }, { before, subject }] = one;
       const entry = { change: "stream purge", stream, before, project };
       const purged = await audited(command, entry, async () => {
+        await sameStreams(manager, { doing: "stream purge", doomed: [one] });
         const filter = subject === undefined ? {} : { filter: subject };
         const answer = await manager.streams.purge(stream, { ...filter, seq: Number(before) });
         return answer.purged;

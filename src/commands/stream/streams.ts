@@ -69,6 +69,28 @@ export async function countDoomed(
   return Math.max(0, all - (await countFrom(manager, stream, { from: before, subject })));
 }
 
+/**
+ * Returns the streams with their current state. Throws a CommandError if one was deleted, or deleted
+ * and created again: its sequences are then those of other messages.
+ */
+export async function sameStreams(
+  manager: JetStreamManager,
+  { doing, doomed }: Pick<UnreadCheck, "doing" | "doomed">,
+): Promise<[NamedStream, Doomed][]> {
+  const found: [NamedStream, Doomed][] = [];
+  for (const [one, which] of doomed) {
+    const info = await ledStreamInfo(manager, one.stream);
+    if (info === undefined)
+      throw new CommandError(`${doing}: the stream ${one.stream} no longer exists`);
+    if (info.created !== one.info.created)
+      throw new CommandError(
+        `${doing}: the stream was re-created: ${one.stream} was deleted and created again while the command ran. Nothing was removed from it. Run the command again`,
+      );
+    found.push([{ ...one, info }, which]);
+  }
+  return found;
+}
+
 interface UnreadCheck {
   /** The command, with which errors begin. */
   readonly doing: string;
@@ -93,8 +115,12 @@ export async function unreadOf(
   const found: string[] = [];
   for (const [{ stream, info }, { before, subject }] of doomed) {
     const readers: { name: string; readTo: number }[] = await readersOf(manager, stream, effects);
-    if (applied !== undefined)
-      readers.push({ name: "the effects database", readTo: applied.get(stream) ?? 0 });
+    if (applied !== undefined) {
+      const position = applied.get(stream);
+      // The position may be in an earlier stream of the same name.
+      const readTo = position?.created === info.created ? position.sequence : 0;
+      readers.push({ name: "the effects database", readTo });
+    }
     const kept = await countFrom(manager, stream, { from: before, subject });
     for (const { name, readTo } of readers) {
       if (readTo >= info.state.last_seq) continue;

@@ -99,3 +99,29 @@ test("without their database, running effects count as having read only what the
   expect(purged.fault).toContain(`${name} has not read 2 messages of ${live}`);
   expect((await stream(["purge", "live", "--to", "1", "--yes"])).fault).toBeUndefined();
 });
+
+test("a position of the effects in an earlier stream of the same name does not count", async () => {
+  const { run, publish, messages, manager, ensure, apply } = await rigWithEffects();
+  for (let count = 0; count < 3; count++) await publish("shop");
+  await apply();
+  await manager.streams.delete(live);
+  await ensure();
+  for (let count = 0; count < 2; count++) await publish("shop");
+  const purged = await run("stream", "purge", "live", "--yes");
+  expect(purged.fault).toContain(`the effects database has not read 2 messages of ${live}`);
+  expect(await messages()).toBe(2);
+});
+
+test("stream purge and stream set of rejected events do not need the effects database", async () => {
+  const { run, messages, manager, js } = await rigWithEffects();
+  await run("project", "add", "shop");
+  const { config } = await manager.streams.info(live);
+  const rejected = "PENSTOCK_REJECTED_0";
+  await manager.streams.add({ ...config, name: rejected, subjects: ["penstock.rejected.0.>"] });
+  onTestFinished(async () => void (await manager.streams.delete(rejected)));
+  await js.publish("penstock.rejected.0.shop", "{}\n");
+  expect((await run("stream", "set", "rejected", "--max-age", "1h")).fault).toBeUndefined();
+  expect((await manager.streams.info(rejected)).config.max_age).toBe(3_600e9);
+  expect((await run("stream", "purge", "rejected", "--yes")).fault).toBeUndefined();
+  expect(await messages(rejected)).toBe(0);
+});

@@ -4,6 +4,7 @@ import {
   jetstream,
   jetstreamManager,
 } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";
 import { ensureStreams } from "../../../src/gateway/streams/ensure.ts";
@@ -15,6 +16,7 @@ import { type CommandRun, runCommand } from "../../kit/run-command.ts";
 const streamBytesMax = 64 * 1_048_576;
 
 interface StreamRig {
+  readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly js: JetStreamClient;
   readonly env: Readonly<Record<string, string>>;
@@ -43,7 +45,7 @@ export async function streamRig(server: TestNatsServer): Promise<StreamRig> {
   await ensure();
   const js = jetstream(connection);
   return {
-    ...{ manager, js, env, ensure },
+    ...{ connection, manager, js, env, ensure },
     stream: (args, typed) => {
       const isChecked = args[0] === "set" || args[0] === "purge";
       return runCommand(env, ["stream", ...args, ...(isChecked ? ["--no-effects"] : [])], typed);

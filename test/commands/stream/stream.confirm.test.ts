@@ -1,32 +1,69 @@
 import { PassThrough } from "node:stream";
 import { AckPolicy } from "@nats-io/jetstream";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
+import { oldestNatsServer, startNatsServer, type TestNatsServer } from "../../kit/nats-server.ts";
+import { runCommand } from "../../kit/run-command.ts";
 import { streamRig } from "./stream-kit.ts";
 
 const server = await natsServerForFile();
+const [live, empty] = ["PENSTOCK_LIVE_0", "PENSTOCK_LIVE_1"];
 
-/** Runs `stream purge live` until it asks for confirmation. */
-async function asked() {
-  const rig = await streamRig(server);
+interface Asked {
+  readonly on?: TestNatsServer;
+  readonly more?: readonly string[];
+}
+
+/** Runs `stream purge live` until it asks for confirmation. The lane has a second, empty stream. */
+async function asked({ on = server, more = [] }: Asked = {}) {
+  const rig = await streamRig(on);
+  await rig.manager.streams.delete(empty).catch(() => {});
+  const { config } = await rig.manager.streams.info(live);
+  await rig.manager.streams.add({ ...config, name: empty, subjects: ["penstock.live.1.>"] });
+  await runCommand(rig.env, ["project", "add", "shop"]);
   await rig.publish("shop");
   const stdin = new PassThrough();
   const { context, said, stop } = commandWorld(
     rig.env,
     Object.assign(stdin, { isTTY: true, setRawMode: () => {} }),
   );
-  const run = commandLine(context).parseAsync(["stream", "purge", "live", "--no-effects"], {
-    from: "user",
-  });
+  const run = commandLine(context).parseAsync(
+    ["stream", "purge", "live", "--no-effects", ...more],
+    { from: "user" },
+  );
   const fault = run.then(
     () => undefined,
     (error: Error) => error.message,
   );
   await expect.poll(() => said.err).toContain("Type live to confirm: ");
-  return { ...rig, stdin, stop, fault };
+  return { ...rig, said, stdin, stop, fault };
 }
+
+test.each([
+  ["every message", []],
+  ["a project", ["--project", "shop"]],
+])("stream purge of %s keeps what an empty stream receives during the prompt", async (_, more) => {
+  const oldest = await startNatsServer({ binary: oldestNatsServer() });
+  onTestFinished(() => oldest.remove());
+  const { js, messages, said, stdin, fault } = await asked({ on: oldest, more });
+  await js.publish("penstock.live.1.shop", "{}\n");
+  stdin.write("live\n");
+  expect(await fault).toBeUndefined();
+  expect([await messages(live), await messages(empty)]).toEqual([0, 1]);
+  expect(said.err).toContain(`Remove 1 message from ${live}?`);
+});
+
+test("stream purge removes nothing from a stream that was re-created during the prompt", async () => {
+  const { manager, ensure, publish, messages, stdin, fault } = await asked();
+  await manager.streams.delete(live);
+  await ensure();
+  await publish("shop");
+  stdin.write("live\n");
+  expect(await fault).toContain(`the stream was re-created: ${live} was deleted and created again`);
+  expect(await messages()).toBe(1);
+});
 
 test("stream purge checks the readers again after the confirmation", async () => {
   const { manager, messages, stdin, fault } = await asked();
