@@ -10,12 +10,17 @@ runs `npx penstock`, or the command in the environment variable PENSTOCK_PROGRAM
 
 import json
 import os
+import queue
+import re
 import shlex
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 
 import pytest
+
+START_SECONDS_MAX = 30
 
 
 class Penstock:
@@ -68,10 +73,9 @@ def penstock_gateway():
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        env=_host_environment(),
     )
-    line = process.stdout.readline()
-    if line == "":
-        pytest.fail(f"penstock did not start (exit code {process.wait()}): see its output")
+    line = _first_line(process)
     yield Penstock(json.loads(line)["adminUrl"])
     process.stdin.close()
     process.wait(timeout=15)
@@ -82,3 +86,25 @@ def penstock(penstock_gateway):
     """The gateway of all tests, without the events of earlier tests."""
     penstock_gateway.reset()
     return penstock_gateway
+
+
+def _host_environment():
+    """Returns the environment without settings of other gateways and flags of Node."""
+    removed = re.compile(r"PENSTOCK_(?!NATS_SERVER$)|NODE_OPTIONS$|NODE_V8_COVERAGE$")
+    return {name: value for name, value in os.environ.items() if not removed.match(name)}
+
+
+def _first_line(process):
+    lines = queue.SimpleQueue()
+    reading = threading.Thread(target=lambda: lines.put(process.stdout.readline()), daemon=True)
+    reading.start()
+    reading.join(START_SECONDS_MAX)
+    if reading.is_alive():
+        process.kill()
+        # `npx` is killed without the gateway, which ends with its standard input.
+        process.stdin.close()
+        pytest.fail(f"penstock did not start within {START_SECONDS_MAX} s: see its output")
+    line = lines.get()
+    if line == "":
+        pytest.fail(f"penstock did not start (exit code {process.wait()}): see its output")
+    return line

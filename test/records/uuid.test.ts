@@ -1,5 +1,8 @@
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { v1, v4, v7, validate, version } from "uuid";
 import { describe, expect, test } from "vitest";
@@ -118,4 +121,20 @@ function formOf(text: string): UuidForm {
   const large = Buffer.concat([Buffer.alloc(before, "0"), body, Buffer.alloc(50, "0")]);
   expect(uuidForm(large, before + 1, before + body.length - 1)).toBe(form);
   return form;
+}
+
+test("a checked body is not kept in memory", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const body = new WeakRef(checkedBody());
+  await nextTurn();
+  collect();
+  expect(body.deref()).toBeUndefined();
+});
+
+function checkedBody(): Buffer {
+  const body = Buffer.alloc(1_000_000);
+  body.write(v7());
+  expect(uuidForm(body, 0, uuidBytes)).toBe(UuidForm.Lower);
+  return body;
 }

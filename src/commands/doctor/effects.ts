@@ -82,9 +82,10 @@ async function checkDatabase(
     ];
   }
   const [totals, applied] = answer;
-  const { foreign, statuses } = await withNats(command, (connection) =>
+  const streams = await withNats(command, (connection) =>
     streamsOf(connection, applied, prefix),
-  ).catch(() => ({ foreign: [], statuses: undefined }));
+  ).catch((error: Error) => error);
+  const foreign = streams instanceof Error ? [] : streams.foreign;
   if (foreign.length > 0)
     return [
       check.warn(
@@ -102,7 +103,7 @@ async function checkDatabase(
           `${fault} cannot be written by this user`,
           "run doctor as the user who runs `penstock effects`",
         ),
-    ...(statuses === undefined ? [] : [checkLag(statuses)]),
+    streams instanceof Error ? unknownLag(streams) : checkLag(streams.statuses),
     ...checkTrouble(totals),
   ];
 }
@@ -143,8 +144,13 @@ async function streamsOf(
   return { foreign, statuses };
 }
 
+const lag = checkOf("effects lag");
+
+function unknownLag({ message }: Error): Finding {
+  return lag.warn(`unknown: ${message}`, "fix the connection to NATS, then run doctor again");
+}
+
 function checkLag(streams: readonly StreamStatus[]): Finding {
-  const lag = checkOf("effects lag");
   const { messages, seconds } = lagOf(streams);
   const worst = streams.find(({ lagSeconds }) => lagSeconds === seconds);
   if (worst !== undefined && seconds >= lagSecondsMax)

@@ -1,7 +1,8 @@
 // An HTTP port for operators and readers on node:http. The port limits the number of connections,
-// the time to receive a request's head, and the requests of each connection to one at a time. A new
-// connection beyond the limit replaces the one that has waited for a complete request for the
-// longest time: otherwise, a client could block health checks with idle connections.
+// the time to receive a request's head, the time in which a client must read an answer, and the
+// requests of each connection to one at a time. A new connection beyond the limit replaces the
+// oldest one that waits for a complete request or for its client to read: otherwise, a client could
+// block health checks with such connections.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
@@ -13,6 +14,10 @@ interface HttpPortOptions {
   readonly connected?: (socket: Socket) => void;
   readonly purpose: string;
   readonly portName: PortName;
+  /**
+   * Maximum time in milliseconds to receive a request. Also the maximum time during which a
+   * connection has unsent bytes. After it, the connection is closed.
+   */
   readonly requestMsMax?: number;
 }
 
@@ -25,15 +30,20 @@ export class HttpPort {
   readonly #busy = new WeakSet<Socket>();
   /** The open connections. Those without a request are in the order of their last answer. */
   readonly #sockets = new Set<Socket>();
+  /** The number of checks since which a connection has unsent bytes. */
+  readonly #unsentChecks = new WeakMap<Socket, number>();
+  readonly #checkMs: number;
+  #checking: NodeJS.Timeout | undefined;
 
   constructor(options: HttpPortOptions) {
     this.#options = options;
     const { requestMsMax = 10_000, connected } = options;
+    this.#checkMs = Math.ceil(requestMsMax / looksAtLateness);
     const server = createServer({
       maxHeaderSize: headBytesMax,
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
-      connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
+      connectionsCheckingInterval: this.#checkMs,
       // Without this option, Node itself would answer a request without a Host header.
       requireHostHeader: false,
     });
@@ -61,12 +71,14 @@ export class HttpPort {
       server.once("error", failed);
       server.listen(port, host, () => {
         server.off("error", failed);
+        this.#checking = setInterval(() => this.#closeUnread(), this.#checkMs).unref();
         resolve((server.address() as AddressInfo).port);
       });
     });
   }
 
   close(): Promise<void> {
+    clearInterval(this.#checking);
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
@@ -77,13 +89,25 @@ export class HttpPort {
     const sockets = this.#sockets;
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
+    socket.on("drain", () => this.#unsentChecks.delete(socket));
     if (sockets.size <= this.#options.connectionsMax) return;
-    // The new connection is the last one, so it is closed only if all others have a request.
+    // The new connection is the last one, so it is closed only if all others have a request that is
+    // not answered yet.
     for (const one of sockets) {
-      if (this.#busy.has(one)) continue;
+      if (this.#busy.has(one) && one.writableLength === 0) continue;
       sockets.delete(one);
       one.destroy();
       return;
+    }
+  }
+
+  #closeUnread(): void {
+    const unsent = this.#unsentChecks;
+    for (const socket of this.#sockets) {
+      const checks = unsent.get(socket) ?? 0;
+      if (socket.writableLength === 0) unsent.delete(socket);
+      else if (checks < looksAtLateness) unsent.set(socket, checks + 1);
+      else socket.destroy();
     }
   }
 

@@ -21,12 +21,13 @@ interface TracedDestination {
 }
 
 export interface RequestSpan {
+  /** Must be called only if the project is known. */
   counted(accepted: number, dropped: number): void;
   /**
    * Links the span of a message to this request. If `message` is undefined, creates a new span.
-   * Returns the span of the message.
+   * Returns the span of the message. If the request is not traced, returns `message`.
    */
-  publishes(message: MessageSpan | undefined, to: MessageDestination): MessageSpan;
+  publishes(message: MessageSpan | undefined, to: MessageDestination): MessageSpan | undefined;
   answered(status: number, code: ErrorCode | undefined, destination: TracedDestination): void;
   disconnected(destination: TracedDestination): void;
 }

@@ -1,5 +1,6 @@
 // Decides which requests are traced. The number of traced requests is limited, because a client may
-// send any traceparent.
+// send any traceparent. Requests without a project have a limit of their own: otherwise, a client
+// without a key could use up the limit of all projects.
 
 import { ROOT_CONTEXT, type SpanContext, TraceFlags } from "@opentelemetry/api";
 import { parseTraceParent } from "@opentelemetry/core";
@@ -7,6 +8,7 @@ import { SamplingDecision, TraceIdRatioBasedSampler } from "@opentelemetry/sdk-t
 import { RateWindow } from "../base/rate-window.ts";
 
 const tracedPerSecondMax = 100;
+const withoutProjectPerSecondMax = 10;
 
 interface SamplingOptions {
   readonly sampler: string;
@@ -21,6 +23,7 @@ export class Sampling {
   readonly #byTraceId: TraceIdRatioBasedSampler;
   readonly #random: () => number;
   readonly #perSecond: RateWindow;
+  readonly #withoutProject: RateWindow;
   limited = 0;
 
   constructor({ sampler, ratio, random = Math.random, ...options }: SamplingOptions) {
@@ -30,15 +33,25 @@ export class Sampling {
     this.#byTraceId = new TraceIdRatioBasedSampler(this.#ratio);
     this.#random = random;
     this.#perSecond = new RateWindow({ max: tracedPerSecondMax, monotonicMs });
+    this.#withoutProject = new RateWindow({ max: withoutProjectPerSecondMax, monotonicMs });
   }
 
-  takes(parent: SpanContext | undefined): boolean {
+  /** Returns whether the request may be traced, before its project is known. */
+  wants(parent: SpanContext | undefined): boolean {
     if (!this.#isWanted(parent)) return false;
-    if (this.#perSecond.isSpent) {
+    if (!this.#perSecond.isSpent) return true;
+    this.limited++;
+    return false;
+  }
+
+  /** Returns whether a wanted request is traced. Must be called at most once per request. */
+  takes({ hasProject }: { readonly hasProject: boolean }): boolean {
+    const limit = hasProject ? this.#perSecond : this.#withoutProject;
+    if (limit.isSpent) {
       this.limited++;
       return false;
     }
-    this.#perSecond.spend(1);
+    limit.spend(1);
     return true;
   }
 

@@ -4,6 +4,7 @@
 import {
   ROOT_CONTEXT,
   type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   type Tracer,
@@ -27,9 +28,20 @@ export class RequestTracing implements Tracing {
     this.#sampling = sampling;
   }
 
-  begin({ traceparent, method: sent, path, isRoute }: TracedHead): RequestSpan | undefined {
-    const parent = parentIn(traceparent);
-    if (!this.#sampling.takes(parent)) return undefined;
+  begin(head: TracedHead): RequestSpan | undefined {
+    const parent = parentIn(head.traceparent);
+    if (!this.#sampling.wants(parent)) return undefined;
+    const startMs = performance.now();
+    return new SpanOfRequest(this.#tracer, ({ hasProject }) =>
+      this.#sampling.takes({ hasProject }) ? this.#start(head, parent, startMs) : undefined,
+    );
+  }
+
+  #start(
+    { method: sent, path, isRoute }: TracedHead,
+    parent: SpanContext | undefined,
+    startTime: number,
+  ): Span {
     const method = knownMethod.test(sent) ? sent : "_OTHER";
     const attributes = {
       "http.request.method": method,
@@ -41,34 +53,39 @@ export class RequestTracing implements Tracing {
         ? ROOT_CONTEXT
         : trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true });
     const verb = method === "_OTHER" ? "HTTP" : method;
-    const span = this.#tracer.startSpan(
+    return this.#tracer.startSpan(
       isRoute ? `${verb} ${path}` : verb,
-      { kind: SpanKind.SERVER, attributes },
+      { kind: SpanKind.SERVER, attributes, startTime },
       context,
     );
-    return new SpanOfRequest(this.#tracer, span);
   }
 }
 
+type StartSpan = (request: { readonly hasProject: boolean }) => Span | undefined;
+
+/** The span starts when it is known whether the request has a project. */
 class SpanOfRequest implements RequestSpan {
   readonly #tracer: Tracer;
-  readonly #span: Span;
+  #start: StartSpan | undefined;
+  #span: Span | undefined;
 
-  constructor(tracer: Tracer, span: Span) {
+  constructor(tracer: Tracer, start: StartSpan) {
     this.#tracer = tracer;
-    this.#span = span;
+    this.#start = start;
   }
 
   counted(accepted: number, dropped: number): void {
-    this.#span.setAttributes({
+    this.#started(true)?.setAttributes({
       "penstock.events.accepted": accepted,
       "penstock.events.dropped": dropped,
     });
   }
 
-  publishes(message: MessageSpan | undefined, to: MessageDestination): MessageSpan {
+  publishes(message: MessageSpan | undefined, to: MessageDestination): MessageSpan | undefined {
+    const request = this.#started(true);
+    if (request === undefined) return message;
     if (message instanceof SpanOfMessage) {
-      message.link(this.#span);
+      message.link(request);
       return message;
     }
     const { subject, stream } = to;
@@ -82,27 +99,36 @@ class SpanOfRequest implements RequestSpan {
     const span = this.#tracer.startSpan(
       `publish ${stream.name}`,
       { kind: SpanKind.PRODUCER, attributes },
-      trace.setSpan(ROOT_CONTEXT, this.#span),
+      trace.setSpan(ROOT_CONTEXT, request),
     );
-    return new SpanOfMessage(span, this.#span);
+    return new SpanOfMessage(span, request);
   }
 
   answered(status: number, code: ErrorCode | undefined, destination: Destination): void {
-    this.#span.setAttribute("http.response.status_code", status);
+    const span = this.#started(destination.projectId !== "");
+    span?.setAttribute("http.response.status_code", status);
     this.#end(code, destination, status >= 500);
   }
 
   disconnected(destination: Destination): void {
+    this.#started(destination.projectId !== "");
     this.#end("client_disconnected", destination, false);
+  }
+
+  #started(hasProject: boolean): Span | undefined {
+    this.#span ??= this.#start?.({ hasProject });
+    this.#start = undefined;
+    return this.#span;
   }
 
   #end(error: string | undefined, { projectId, lane }: Destination, isFault: boolean): void {
     const span = this.#span;
+    if (span === undefined) return;
     if (projectId !== "") span.setAttribute("penstock.project", projectId);
     if (lane !== undefined) span.setAttribute("penstock.lane", lane);
     if (error !== undefined) span.setAttribute("error.type", error);
     if (isFault) span.setStatus({ code: SpanStatusCode.ERROR });
-    span.end();
+    span.end(performance.now());
   }
 }
 

@@ -67,6 +67,18 @@ test("doctor warns if the effects database is from another NATS server", async (
   expect(run.of("effects lag")).toEqual([]);
 });
 
+test("doctor warns that it cannot check the lag without NATS", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const store = new SqliteStore({ file });
+  await store.open();
+  await store.close();
+  const run = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expectOne(run, "effects", "ok");
+  expect(expectOne(run, "effects lag", "warn").found).toMatch(
+    /^unknown: cannot connect to NATS at nats:\/\/127\.0\.0\.1:1: /,
+  );
+});
+
 test("doctor fails if the effects database has a different subject prefix", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });

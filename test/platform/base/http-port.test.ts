@@ -77,12 +77,9 @@ test("the HTTP port rejects a request without a required Host", async () => {
   }
 });
 
-test("a new connection replaces the oldest idle one, so that idle connections do not block the port", async () => {
-  const held: ServerResponse[] = [];
+async function fullPort(answer: Answer) {
   const port = new HttpPort({
-    answer: ({ url }, response) =>
-      void (url === "/hold" ? held.push(response) : response.end("ok")),
-    ...{ connectionsMax: 4, purpose: "tests", portName: "ADMIN_PORT" },
+    ...{ answer, connectionsMax: 4, purpose: "tests", portName: "ADMIN_PORT" },
   });
   const at = await port.listen("127.0.0.1", 0);
   const sockets: Socket[] = [];
@@ -97,11 +94,21 @@ test("a new connection replaces the oldest idle one, so that idle connections do
     await once(socket, "connect");
     return socket;
   };
-  const isAnswered = async (socket: Socket): Promise<boolean> =>
-    await Promise.race([
-      once(socket, "data").then(() => true),
-      once(socket, "close").then(() => false),
-    ]);
+  return { open, sockets };
+}
+
+async function isAnswered(socket: Socket): Promise<boolean> {
+  return await Promise.race([
+    once(socket, "data").then(() => true),
+    once(socket, "close").then(() => false),
+  ]);
+}
+
+test("a new connection replaces the oldest idle one, so that idle connections do not block the port", async () => {
+  const held: ServerResponse[] = [];
+  const { open, sockets } = await fullPort(
+    ({ url }, response) => void (url === "/hold" ? held.push(response) : response.end("ok")),
+  );
   const busy = await open(get("/hold"));
   await expect.poll(() => held.length).toBe(1);
   // Parts of a head, which never become requests.
@@ -122,4 +129,59 @@ test("the HTTP port closes a connection whose headers arrive too late", async ()
   const socket = await connectedTo(() => {}, 200);
   socket.resume().write("GET / HTTP/1.1\r\nHost: 127.");
   await once(socket, "close");
+});
+
+/** Is larger than the buffers of the kernel for both ends of a connection. */
+const long = "x".repeat(30_000_000);
+
+test("a new connection replaces the oldest one whose client does not read its answer", async () => {
+  const closed: (string | undefined)[] = [];
+  let unread = 0;
+  const { open } = await fullPort(({ url }, response) => {
+    if (url === "/livez") return void response.end("ok");
+    unread += 1;
+    response.once("close", () => closed.push(url)).end(long);
+  });
+  for (let count = 0; count < 4; count++) {
+    await open(get(`/${count}`));
+    await expect.poll(() => unread).toBe(count + 1);
+  }
+  expect(await isAnswered(await open(get("/livez")))).toBe(true);
+  expect(closed).toEqual(["/0"]);
+});
+
+test("the HTTP port closes a connection whose client does not read the answer", async () => {
+  const closed = Promise.withResolvers<void>();
+  const socket = await connectedTo((_request, response) => {
+    response.once("close", closed.resolve).end(long);
+  }, 200);
+  socket.write(get("/"));
+  await closed.promise;
+  let received = 0;
+  socket.on("data", ({ length }: string) => {
+    received += length;
+  });
+  await once(socket, "close");
+  expect(received).toBeLessThan(long.length);
+});
+
+test("the HTTP port does not close a long answer whose client reads", async () => {
+  let closed = false;
+  const socket = await connectedTo((_request, response) => {
+    response.once("close", () => {
+      closed = true;
+    });
+    const writing = setInterval(() => response.write("x".repeat(100_000)), 10);
+    // Without bytes to send, the connection stays open too.
+    setTimeout(() => clearInterval(writing), 600);
+    setTimeout(() => response.end("end"), 1_200);
+  }, 200);
+  let received = "";
+  socket.on("data", (text: string) => {
+    received += text;
+  });
+  socket.write(get("/"));
+  await expect.poll(() => received, { timeout: 5_000 }).toContain("end");
+  expect(received.length).toBeGreaterThan(1_000_000);
+  await expect.poll(() => closed).toBe(true);
 });

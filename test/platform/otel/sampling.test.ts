@@ -48,9 +48,9 @@ describe("a sampler", () => {
   ])("%s decides with and without a traceparent", (sampler, expected) => {
     const sampling = new Sampling({ sampler, ratio: 0.25, ...drawn });
     expect({
-      none: sampling.takes(undefined),
-      sampled: sampling.takes(sampled),
-      unsampled: sampling.takes(unsampled),
+      none: sampling.wants(undefined),
+      sampled: sampling.wants(sampled),
+      unsampled: sampling.wants(unsampled),
     }).toEqual(expected);
   });
 
@@ -60,7 +60,7 @@ describe("a sampler", () => {
       ...{ sampler: "parentbased_traceidratio", ratio: 0.01 },
       random: () => random.shift()!,
     });
-    expect([1, 2, 3].map(() => sampling.takes(undefined))).toEqual([true, false, false]);
+    expect([1, 2, 3].map(() => sampling.wants(undefined))).toEqual([true, false, false]);
   });
 
   test("traces at most 100 requests a second", () => {
@@ -69,7 +69,8 @@ describe("a sampler", () => {
       ...{ sampler: "parentbased_traceidratio", ratio: 0 },
       monotonicMs: () => nowMs,
     });
-    const taken = () => Array.from({ length: 150 }, () => sampling.takes(sampled)).filter(Boolean);
+    const isTraced = () => sampling.wants(sampled) && sampling.takes({ hasProject: true });
+    const taken = () => Array.from({ length: 150 }, isTraced).filter(Boolean);
     expect(taken()).toHaveLength(100);
     expect(sampling.limited).toBe(50);
     nowMs = 1_000;

@@ -1,7 +1,10 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type Link, SpanKind, SpanStatusCode } from "@opentelemetry/api";
+import { hrTimeToMilliseconds } from "@opentelemetry/core";
 import {
   AlwaysOnSampler,
   InMemorySpanExporter,
+  type ReadableSpan,
   SimpleSpanProcessor,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
@@ -32,7 +35,7 @@ const idsOf = (links: readonly Link[]) => links.map(({ context }) => context.spa
 test("a request and its message are spans of the client's trace", () => {
   const { begin, spans } = traced();
   const request = begin(`00-${traceId}-00f067aa0ba902b7-01`)!;
-  const sent = request.publishes(undefined, to);
+  const sent = request.publishes(undefined, to)!;
   sent.sequence = 7;
   sent.ended("stored", undefined, message);
   request.counted(2, 1);
@@ -72,7 +75,7 @@ test("a request and its message are spans of the client's trace", () => {
 test("a message of several requests is in the first request's trace", () => {
   const { begin, spans } = traced();
   const [first, second] = [begin()!, begin()!];
-  const sent = first.publishes(undefined, to);
+  const sent = first.publishes(undefined, to)!;
   for (const request of [second, first, second]) expect(request.publishes(sent, to)).toBe(sent);
   sent.ended("stored", undefined, message);
   for (const request of [first, second]) request.answered(200, undefined, demo);
@@ -87,7 +90,7 @@ test("a message of several requests is in the first request's trace", () => {
 test("a span has the status ERROR only for a server's error", () => {
   const { begin, spans } = traced();
   const refused = begin()!;
-  refused.publishes(undefined, to).ended("refused", "store_full", message);
+  refused.publishes(undefined, to)!.ended("refused", "store_full", message);
   refused.answered(503, "store_full", demo);
   begin()!.answered(401, "unknown_api_key", { projectId: "" });
   begin()!.disconnected({ projectId: "" });
@@ -108,4 +111,28 @@ test("a span's name contains nothing that the client chose", () => {
     ["GET", "GET"],
     ["HTTP", "_OTHER"],
   ]);
+});
+
+test("requests without a project do not use up the limit of traced requests", () => {
+  const { begin, spans } = traced();
+  const unknown = Array.from({ length: 500 }, () => begin()!);
+  for (const request of unknown) request.answered(401, "unknown_api_key", { projectId: "" });
+  expect(spans()).toHaveLength(10);
+  const known = Array.from({ length: 150 }, () => begin()!);
+  const sent = known.map((request) => request.publishes(undefined, to));
+  for (const request of known) request.answered(200, undefined, demo);
+  expect(sent.filter((message) => message !== undefined)).toHaveLength(100);
+  expect(spans()).toHaveLength(110);
+  expect(begin()).toBeUndefined();
+});
+
+test("the span of a request starts when the request arrives", async () => {
+  const { begin, spans } = traced();
+  const beforeMs = Date.now();
+  const request = begin()!;
+  await delay(100);
+  request.answered(200, undefined, demo);
+  const [{ startTime, duration }] = spans() as [ReadableSpan];
+  expect(hrTimeToMilliseconds(startTime) - beforeMs).toBeLessThan(90);
+  expect(hrTimeToMilliseconds(duration)).toBeGreaterThan(95);
 });

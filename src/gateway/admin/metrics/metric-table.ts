@@ -137,7 +137,7 @@ export const metricTable = {
     "Delay of the event loop since the last scrape: p50, p99, max.",
   ),
   penstock_otel_spans_total: counter(
-    "Spans by outcome: exported, failed (the receiver did not accept them), dropped (the queue was full). limited counts sampled requests beyond 100 per second, which get no span. No series unless traces are exported.",
+    "Spans by outcome: exported, failed (the receiver did not accept them), dropped (the queue was full). limited counts sampled requests beyond the limits per second, which get no span. No series unless traces are exported.",
   ),
 } satisfies Record<string, MetricRow>;
 
