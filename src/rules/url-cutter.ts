@@ -1,5 +1,6 @@
 // Cuts query parameters and the fragment from a URL, as text, so that the rest keeps its spelling.
 
+import { Buffer } from "node:buffer";
 import type { Privacy, PropertyPath } from "./rules-file.ts";
 
 const urlNames = [
@@ -20,11 +21,14 @@ export const urlProperties: readonly PropertyPath[] = urlNames.flatMap((name) =>
 
 export class UrlCutter {
   readonly #names: ReadonlySet<string>;
+  /** Maximum characters of a sent name: each byte of the longest name can be escaped. */
+  readonly #sentLengthMax: number;
   readonly #cutsAll: boolean;
   readonly #cutsFragment: boolean;
 
   constructor({ cutQuery, cutFragment }: Pick<Privacy, "cutQuery" | "cutFragment">) {
     this.#names = new Set(cutQuery);
+    this.#sentLengthMax = 3 * Math.max(0, ...cutQuery.map((name) => Buffer.byteLength(name)));
     this.#cutsAll = cutQuery.includes("*");
     this.#cutsFragment = cutFragment;
   }
@@ -43,23 +47,42 @@ export class UrlCutter {
     const path = url.slice(0, queryAt);
     if (this.#cutsAll) return path;
     const parameters = url.slice(queryAt + 1).split("&");
-    const left = parameters.filter((parameter) => !this.#names.has(nameOf(parameter)));
+    const left = parameters.filter((parameter) => !this.#cutsParameter(parameter));
     if (left.length === parameters.length) return url;
     return left.length === 0 ? path : `${path}?${left.join("&")}`;
   }
-}
 
-function nameOf(parameter: string): string {
-  const end = parameter.indexOf("=");
-  const name = (end < 0 ? parameter : parameter.slice(0, end)).replaceAll("+", " ");
-  return name.includes("%") ? decoded(name) : name;
-}
-
-/** Decodes like browsers do: a malformed escape stays as it is. */
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return new URLSearchParams(`${name}=`).keys().next().value ?? name;
+  #cutsParameter(parameter: string): boolean {
+    const end = parameter.indexOf("=");
+    const name = (end < 0 ? parameter : parameter.slice(0, end)).replace(ignored, "");
+    return name.length <= this.#sentLengthMax && this.#names.has(decoded(name));
   }
+}
+
+/** URL parsers ignore these characters. */
+const ignored = /[\t\n\r]+/g;
+
+/** Decodes like browsers do: a malformed escape stays as it is. Takes time linear in the length. */
+function decoded(sentName: string): string {
+  const name = sentName.replaceAll("+", " ");
+  if (!name.includes("%")) return name;
+  const sent = Buffer.from(name);
+  let length = 0;
+  for (let at = 0; at < sent.length; at++) {
+    const high = sent[at] === percent ? digitOf(sent[at + 1]) : -1;
+    const low = high < 0 ? -1 : digitOf(sent[at + 2]);
+    if (low >= 0) at += 2;
+    sent[length++] = low < 0 ? sent[at]! : 16 * high + low;
+  }
+  return sent.toString("utf8", 0, length);
+}
+
+const percent = 0x25;
+
+/** Returns the value of a hexadecimal digit; -1 for any other byte. */
+function digitOf(byte: number | undefined): number {
+  if (byte === undefined) return -1;
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x61 + 10 : -1;
 }

@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import type { CompiledRules } from "../../src/rules/compile.ts";
 import { bodyOf, IntakeKit, until } from "../gateway/intake/intake-kit.ts";
 import { compiled, ruleOf } from "./compiled-rules.ts";
 
@@ -67,4 +69,29 @@ test("the message ids of a retry are those of the body as sent", async () => {
     [...ids, ...(await idsOf(20))].map((id) => id.split("-").slice(0, -3).join("-")),
   );
   expect(bodyIds.size).toBe(1);
+});
+
+test("the frames of a retry under other rules have other message ids", async () => {
+  const batch = Array.from({ length: 3_000 }, (_, index) => ({
+    event: index === 5 ? "a" : index === 9 ? "b" : "e",
+    ...{ distinct_id: "u", properties: { padding: "x".repeat(300) } },
+    uuid: `0199b1c2-0000-7000-8000-${String(index).padStart(12, "0")}`,
+  }));
+  const body = (): Buffer => Buffer.from(JSON.stringify({ api_key: "key_a", batch }));
+  const idsOf = async (rules?: CompiledRules): Promise<string[]> => {
+    const kit = new IntakeKit(rules === undefined ? {} : { rules });
+    const sent = kit.send(body());
+    await sent.work;
+    await until(() => sent.answer !== undefined);
+    return kit.messageIds;
+  };
+  const dropping = (name: string, version: number) =>
+    compiled([ruleOf({ event: [name] }, { kind: "drop" })], {}, { version });
+  const one = await idsOf(dropping("a", 1));
+  expect(one.length).toBeGreaterThan(1);
+  expect(await idsOf(dropping("a", 1))).toEqual(one);
+  const two = await idsOf(dropping("b", 2));
+  expect(two.filter((id) => one.includes(id))).toEqual([]);
+  const hash = createHash("sha256").update("live a ").update(body()).digest("base64url");
+  for (const id of await idsOf()) expect(id).toMatch(new RegExp(`^${hash}-`));
 });

@@ -128,17 +128,19 @@ export class BodyFrames extends OwnFrames {
 const hashedBytesPerSlice = 1_048_576;
 
 /**
- * Returns a hash of the lane, the project and the body. The hash excludes `sent_at`, because a
- * retry changes it.
+ * Returns a hash of the lane, the project, the version of its rules and the body. The hash excludes
+ * `sent_at`, because a retry changes it. It includes the version, because a retry under other rules
+ * may store other events: its frames must not be taken for those of the first attempt.
  */
 export async function bodyIdOf(
-  { lane, project, body, table }: Work,
+  { lane, project, rules, body, table }: Work,
   share: LoopShare,
 ): Promise<string> {
   const hash = createHash("sha256");
+  const version = rules === undefined ? "" : `${rules.rules.version} `;
   const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
   for (const piece of [
-    Buffer.from(`${lane} ${project.id} `),
+    Buffer.from(`${lane} ${project.id} ${version}`),
     body.subarray(0, start),
     body.subarray(end),
   ]) {
