@@ -10,14 +10,15 @@ import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
 import { type CompiledSchema, compileSchema } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
-import type {
-  Match,
-  PropertyMatch,
-  PropertyPath,
-  Rule,
-  RuleMode,
-  RulesFile,
-  Scalar,
+import {
+  type Match,
+  type PropertyMatch,
+  type PropertyPath,
+  type Rule,
+  type RuleMode,
+  type RulesFile,
+  type Scalar,
+  splitPath,
 } from "./rules-file.ts";
 import { TextPatterns } from "./text-patterns.ts";
 import { UrlCutter, urlProperties } from "./url-cutter.ts";
@@ -179,7 +180,7 @@ export class CompiledRules {
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
-      ...{ innerLevels: paths.innerLevels, listsAll: keepsOnly || readsAll },
+      ...{ innerLevels, listsAll: keepsOnly || readsAll },
     });
     this.counts = new Float64Array(this.rules.length);
     this.#plans = new PlanCache(this.rules, cutsUrls, this.schemas);
@@ -211,7 +212,7 @@ export class CompiledRules {
 
   /** The names of the objects at the levels from 1 on. */
   get levelNames(): readonly string[] {
-    return [...this.#paths.innerLevels.keys()];
+    return [...innerLevels.keys()];
   }
 
   /** Estimates the work for events, in bytes that could be copied in the same time. */
@@ -319,43 +320,37 @@ function readsMembers(rule: CompiledRule): boolean {
   );
 }
 
-/** Numbers the paths of the rules, and the objects inside of `properties` that they name. */
+/** The levels of the objects in `properties` whose members have paths. */
+const innerLevels: ReadonlyMap<string, number> = new Map([
+  ["$set", MemberLevel.Set],
+  ["$set_once", MemberLevel.SetOnce],
+]);
+
+/** Numbers the paths of the rules. */
 class Paths {
-  readonly #numbers = new Map<PropertyPath, number>();
+  readonly #numbers = new Map<string, number>();
   readonly names: MemberName[] = [];
-  readonly innerLevels = new Map<string, number>([
-    ["$set", MemberLevel.Set],
-    ["$set_once", MemberLevel.SetOnce],
-  ]);
 
-  of(sent: PropertyPath): number {
-    const path = storableText(sent);
-    const known = this.#numbers.get(path);
-    if (known !== undefined) return known;
-    this.names.push(this.#nameOf(path));
-    this.#numbers.set(path, this.names.length);
-    return this.names.length;
+  of(path: PropertyPath): number {
+    const split = splitPath(path);
+    if (split === undefined) throw new Error(`${path} is not a path of a rule`);
+    const { object, name } = split;
+    return this.#numberOf(innerLevels.get(object ?? "") ?? MemberLevel.Properties, name);
   }
 
-  /** Returns the number of a member of `properties`, whose name may have dots. */
+  /** Returns the number of a member of `properties` by its name. */
   ofName(name: string): number {
-    if (!name.includes(".")) return this.of(name);
-    const path = storableText(name).replaceAll(".", "\\.");
-    const known = this.#numbers.get(path);
-    if (known !== undefined) return known;
-    this.names.push({ level: MemberLevel.Properties, name: storableText(name) });
-    this.#numbers.set(path, this.names.length);
-    return this.names.length;
+    return this.#numberOf(MemberLevel.Properties, name);
   }
 
-  #nameOf(path: PropertyPath): MemberName {
-    const dot = path.indexOf(".");
-    if (dot < 0) return { level: MemberLevel.Properties, name: path };
-    const object = path.slice(0, dot);
-    this.of(object);
-    const level = this.innerLevels.get(object) ?? 1 + this.innerLevels.size;
-    this.innerLevels.set(object, level);
-    return { level, name: path.slice(dot + 1) };
+  #numberOf(level: number, sent: string): number {
+    const name = storableText(sent);
+    const key = `${level}.${name}`;
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    this.names.push({ level, name });
+    this.#numbers.set(key, this.names.length);
+    return this.names.length;
   }
 }
 

@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { readProperties } from "./compile.ts";
 import { coversPattern, matchesPattern } from "./pattern.ts";
-import type { Action, Match, PropertyPath, Rule } from "./rules-file.ts";
+import { type Action, type Match, type PropertyPath, type Rule, splitPath } from "./rules-file.ts";
 
 interface Conflict {
   /** The index of the rule to change. */
@@ -173,9 +173,8 @@ const readByPenstock: ReadonlySet<string> = new Set(readProperties);
 
 /** `keep_only` keeps the properties that Penstock reads, with all their members. */
 function isRemovedByKeepOnly(path: PropertyPath, kept: readonly PropertyPath[]): boolean {
-  const [whole = path] = path.split(".");
-  const isKept = (name: string) => kept.includes(name) || readByPenstock.has(name);
-  return !isKept(path) && !isKept(whole) && !kept.some((one) => one.startsWith(`${path}.`));
+  const isInSet = splitPath(path)?.object !== undefined;
+  return !isInSet && !kept.includes(path) && !readByPenstock.has(path);
 }
 
 function pathsOf(action: Action): readonly PropertyPath[] {

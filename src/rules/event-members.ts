@@ -272,7 +272,6 @@ export class EventMembers implements SchemaMembers {
   edit(nameText: string | undefined): void {
     const edits = this.#edits;
     const hasAdded = this.#added.size > 0;
-    if (hasAdded) this.#addObjects();
     this.#editMembers();
     let members = nameText === undefined ? "" : `"event":${nameText}`;
     if (hasAdded)
@@ -359,23 +358,6 @@ export class EventMembers implements SchemaMembers {
       return "";
     this.#edits.replace(field.start, field.end, object);
     return "";
-  }
-
-  /** Adds the objects inside of `properties` in which members were added. */
-  #addObjects(): void {
-    for (let level = MemberLevel.SetOnce + 1; level < this.#levelNames.length; level++) {
-      const added = this.#addedTexts(level);
-      const path = this.#rules.pathOf(this.#levelNames[level]!);
-      const entry = this.entryOf(path);
-      const isObject =
-        entry !== 0 &&
-        this.typeOf(entry) === TokenType.Object &&
-        this.changedText(path, entry) === undefined;
-      if (added === "" || isObject) continue;
-      const object = `{${added}}`;
-      if (entry === 0) this.add(path, object);
-      else this.replace(entry, object);
-    }
   }
 
   /** Returns the added members of a level as JSON, or "". */

@@ -25,6 +25,7 @@ import {
   type RulesFile,
   type Scalar,
   schemaModes,
+  splitPath,
 } from "./rules-file.ts";
 import { readPropertiesSchema } from "./schema-subset.ts";
 import { type Member, type RuleError, shown, YamlReader } from "./yaml-reader.ts";
@@ -390,19 +391,19 @@ class RulesReader {
     return [...paths];
   }
 
-  /** Checks a path: a name, or a name in `$set` or `$set_once`. Other names may have dots. */
   #checkPath(path: string, node: ParsedNode, kind: string): void {
     const fail = (message: string) => void this.#yaml.fail(node, message);
-    const isInSet = /^\$set(?:_once)?\./.test(path);
+    const split = splitPath(path);
     if (path.length > ruleTextCharsMax)
       fail(`a path has ${path.length} characters; the maximum is ${ruleTextCharsMax}`);
-    else if (path === "" || (isInSet && path.endsWith("$set.")) || path === "$set_once.")
+    else if (split?.name === "")
       fail(`${shown(path)} has an empty name: a path is email or $set.email`);
     else if (path.includes("*"))
       fail(`${shown(path)} has a *: a path is the exact name of a property`);
+    else if (split === undefined) fail(whyNoPath(path));
     else if (keyProperties.includes(path))
       fail(`${path} is the project's key, which rules never see or change`);
-    else if (kind === "keep_only" && isInSet)
+    else if (kind === "keep_only" && split.object !== undefined)
       fail(
         `keep_only is for properties, and never removes members of $set: name ${shown(path)} in remove to remove it`,
       );
@@ -473,6 +474,15 @@ class RulesReader {
       `${member!.name} must be one of ${choices.join(", ")} (got ${shown(text)})`,
     );
   }
+}
+
+function whyNoPath(path: string): string {
+  const isOtherEscape = path.replace(/\\[.\\]/g, "").includes("\\");
+  if (isOtherEscape)
+    return `${shown(path)} has a backslash: write it twice if it is in the name of the property`;
+  const [, object = "", name = ""] = /^(\$set\.|\$set_once\.)?(.*)$/s.exec(path)!;
+  const escaped = name.replace(/\\[.\\]|\./g, (found) => (found === "." ? "\\." : found));
+  return `nested properties are not supported; for the property whose name has a dot, write ${object}${escaped}`;
 }
 
 interface Element<T> {

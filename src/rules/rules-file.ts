@@ -10,11 +10,25 @@ export type IpRule = "keep" | "truncate" | "hash" | "drop";
 export type RuleMode = "enforce" | "observe";
 
 /**
- * A path of at most two names: `email` is a member of `properties`, `$set.email` is a member of
- * `$set`, wherever the client sent it (in the event or in `properties`). The same holds for
- * `$set_once`.
+ * Names a member: `email` of `properties`, `$set.email` of `$set`, and `$set_once.email` of
+ * `$set_once`, wherever the client sent these (in the event or in `properties`). In a name, a dot is
+ * written `\.` and a backslash `\\`: `billing\.email`. Other members of objects have no path.
  */
 export type PropertyPath = string;
+
+interface SplitPath {
+  readonly object: "$set" | "$set_once" | undefined;
+  /** The name itself, without backslashes before dots. */
+  readonly name: string;
+}
+
+/** Splits a path. Returns undefined if it has another dot, or a backslash before another character. */
+export function splitPath(path: PropertyPath): SplitPath | undefined {
+  const found = /^(?:(\$set|\$set_once)\.)?((?:[^.\\]|\\[.\\])*)$/.exec(path);
+  if (found === null) return undefined;
+  const [, object, name = ""] = found;
+  return { object: object as SplitPath["object"], name: name.replace(/\\([.\\])/g, "$1") };
+}
 
 export type Scalar = string | number | boolean | null;
 

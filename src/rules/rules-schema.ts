@@ -31,8 +31,8 @@ function described(description: string, schema: object): object {
 const pattern = { ...text, pattern: `^(?!/.*/[dgimsuvy]*$)[^*]*(?:\\*[^*]*){0,${starsMax}}$` };
 const path = {
   ...text,
-  pattern: "^[^*]+$",
-  not: { enum: [...keyProperties, "$set.", "$set_once."] },
+  pattern: "^(?:\\$set\\.|\\$set_once\\.)?(?:[^*.\\\\]|\\\\[.\\\\])+$",
+  not: { enum: keyProperties },
 };
 
 const match = {

@@ -21,10 +21,12 @@ const agent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bo
 const propertyNames = [
   ...["email", "plan", "ü mail", "a\\b", '"', "", "__proto__", "constructor", "$lib", "total"],
   ...["$current_url", "$referrer", "$raw_user_agent", "address", "$groups", "name"],
+  ...["address.city", "$set.email"],
 ];
+const escaped = (name: string) => name.replaceAll(/[\\.]/g, "\\$&");
 const paths = [
-  ...propertyNames.filter((name) => name !== "" && name !== "$groups"),
-  ...["$set.email", "$set.plan", "$set_once.email", "address.city", "address.__proto__"],
+  ...propertyNames.filter((name) => name !== "" && name !== "$groups").map(escaped),
+  ...["$set.email", "$set.plan", "$set_once.email", "$set.__proto__", "$set_once.x\\.y"],
 ];
 const scalar: fc.Arbitrary<Scalar> = fc.oneof(
   fc.constantFrom<Scalar>("free", "pro", "", "ä€😀 long text", null, true, false, 0, 1, -2.5, 1e21),
@@ -50,7 +52,7 @@ const members = fc
   .map((entries) =>
     entries.map(([name, one]): [string, Json] => (name === "$groups" ? [name, {}] : [name, one])),
   );
-const personFields = fc.uniqueArray(fc.tuple(fc.constantFrom("email", "plan", "x"), value), {
+const personFields = fc.uniqueArray(fc.tuple(fc.constantFrom("email", "plan", "x", "x.y"), value), {
   selector: ([name]) => name,
   maxLength: 3,
 });

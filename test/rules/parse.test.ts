@@ -51,7 +51,7 @@ test("parseRules returns every member of a file, and the actions in the order in
         mode: "observe",
         match: {},
         actions: [
-          { kind: "remove", paths: ["email", "$set.email", "utm.source"] },
+          { kind: "remove", paths: ["email", "$set.email", "utm\\.source"] },
           { kind: "hash", paths: ["phone"] },
           { kind: "cut", bytes: new Map([["title", 200]]) },
           {

@@ -22,7 +22,7 @@ rules:
     set: { source: web, rank: 1, ok: true, none: null }
     cut: { title: 200 }
     hash: [phone]
-    remove: [email, $set.email, utm.source]
+    remove: [email, $set.email, utm\\.source]
   - name: few
     match: { event: big }
     keep_only: [url]
@@ -228,6 +228,32 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
     "a path with an empty name",
     rule("remove: [$set.]"),
     ['3:14 "$set." has an empty name: a path is email or $set.email'],
+  ],
+  [
+    "a nested property",
+    rule("remove: [billing.email]"),
+    [
+      "3:14 nested properties are not supported; for the property whose name has a dot, write billing\\.email",
+    ],
+  ],
+  [
+    "a nested property in $set",
+    rule("hash: [$set_once.a\\.b.c]"),
+    [
+      "3:12 nested properties are not supported; for the property whose name has a dot, write $set_once.a\\.b\\.c",
+    ],
+  ],
+  [
+    "a nested property in a condition",
+    rule("match: { properties: { a.b: 1 } }\n    drop: true"),
+    [
+      "3:28 nested properties are not supported; for the property whose name has a dot, write a\\.b",
+    ],
+  ],
+  [
+    "a path with a backslash before a letter",
+    rule("set: { a\\b: 1 }"),
+    ['3:12 "a\\b" has a backslash: write it twice if it is in the name of the property'],
   ],
   [
     "a path with a star",

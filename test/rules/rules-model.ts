@@ -116,12 +116,18 @@ function isLike(pattern: string, text: Json | undefined): boolean {
   return new RegExp(`^${parts.join("[^]*")}$`).test(text);
 }
 
+/** Returns `$set` or `$set_once` if the path is in it, and the name of the member. */
+function namesIn(path: PropertyPath): [object: string | undefined, name: string] {
+  const object = ["$set", "$set_once"].find((one) => path.startsWith(`${one}.`));
+  const written = object === undefined ? path : path.slice(object.length + 1);
+  return [object, written.replaceAll(/\\(.)/gs, "$1")];
+}
+
 /** The objects that may have the member of a path. The value in the last one counts. */
 function objectsOf(event: ModelEvent, path: PropertyPath): [Members[], string] {
   const { properties, set, setOnce } = event;
-  const dot = path.indexOf(".");
-  if (dot < 0) return [properties === undefined ? [] : [properties], path];
-  const [object, name] = [path.slice(0, dot), path.slice(dot + 1)];
+  const [object, name] = namesIn(path);
+  if (object === undefined) return [properties === undefined ? [] : [properties], name];
   const inner = properties?.get(object);
   const top = object === "$set" ? set : object === "$set_once" ? setOnce : undefined;
   return [[inner, top].filter((one) => one instanceof Map) as Members[], name];
@@ -148,10 +154,12 @@ function change(
         if (path === "$set_once") event.setOnce = undefined;
       }
       return;
-    case "keepOnly":
+    case "keepOnly": {
+      const kept = action.paths.map(namesIn).flatMap(([object, name]) => (object ? [] : [name]));
       for (const name of event.properties?.keys() ?? [])
-        if (!action.paths.includes(name) && !read.has(name)) event.properties!.delete(name);
+        if (!kept.includes(name) && !read.has(name)) event.properties!.delete(name);
       return;
+    }
     case "hash":
       for (const path of action.paths)
         replaceEach(event, path, (value) =>
@@ -188,15 +196,10 @@ function setAt(event: ModelEvent, path: PropertyPath, value: Scalar): void {
   else if (objects.length > 0) objects.at(-1)!.set(name, value);
   else {
     const added = new Map([[name, value as Json]]);
-    const dot = path.indexOf(".");
-    const object = path.slice(0, Math.max(0, dot));
-    if (dot < 0) event.properties = added;
-    else if (object === "$set") event.set = added;
+    const [object] = namesIn(path);
+    if (object === "$set") event.set = added;
     else if (object === "$set_once") event.setOnce = added;
-    else {
-      event.properties ??= new Map();
-      event.properties.set(object, added as unknown as Json);
-    }
+    else event.properties = added;
   }
 }
 

@@ -23,7 +23,7 @@ const good: readonly string[] = [
   "privacy: { cookieless: false, cut_fragment: false, ip: keep }",
   rule("match: { properties: { a: null, b: [1, x], c: { absent: true } } }\n    sample: 0.5"),
   rule('match: { event: ["*", "a*b*c", "/a/b"] }\n    rename: "/a/"'),
-  rule("keep_only: [$set, a.b]\n    set: { $set.a: 1 }\n    remove: [$set.b, $unset]"),
+  rule("keep_only: [$set, a\\.b, $set\\.b]\n    set: { $set.a: 1 }\n    remove: [$set.b, $unset]"),
   "schemas: [{ event: a, version: 1, properties: {} }]",
 ];
 
@@ -58,6 +58,12 @@ const name = fc.constantFrom(
   "",
   "x*",
   "$set_once.",
+  "a.b",
+  "$set.a.b",
+  "a\\.b",
+  "a\\\\b",
+  "a\\b",
+  "$set.a\\.b",
 );
 const scalar = fc.constantFrom<unknown>(null, true, false, 0, 1, 0.5, -1, "a", "a*", "", "live");
 const anything = fc.oneof(

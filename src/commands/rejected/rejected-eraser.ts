@@ -1,12 +1,17 @@
 // Erases a person from the rejected items of a project. An item is not an event, so it is unknown
 // what its members mean. It is removed as a whole if one of the person's ids is a text in it, at any
-// depth, or a number in a member whose name contains `id` or `alias`.
+// depth, or a number, object or array in a member whose name contains `id` or `alias`.
 
+import { Buffer } from "node:buffer";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import { Ascii } from "../../platform/base/ascii.ts";
 import { findRejectedStreams, storedStream } from "../../readers/stream/stored-stream.ts";
-import { storedIdText } from "../../records/distinct-id.ts";
+import { distinctIdText } from "../../records/distinct-id.ts";
+import { isString } from "../../records/item-view.ts";
+import { JsonMembers } from "../../records/json-members.ts";
+import { depthMax, TokenType } from "../../records/table.ts";
 import type { StreamCounts } from "../erase/stream-eraser.ts";
 import { rejectedMessages, removeLines } from "./rejected-messages.ts";
 
@@ -50,18 +55,51 @@ export async function eraseRejected(erasure: RejectedErasure): Promise<StreamCou
 }
 
 const idMember = /id|alias/i;
+const containers: readonly TokenType[] = [TokenType.Object, TokenType.Array];
 
-function namesPerson({ item, detail = "" }: RejectedLine, ids: ReadonlySet<string>): boolean {
-  let isFound = false;
-  try {
-    JSON.parse(item, (name, value: unknown) => {
-      const isId = typeof value === "string" || (typeof value === "number" && idMember.test(name));
-      if (isId && ids.has(storedIdText(String(value)))) isFound = true;
-      return value;
-    });
-  } catch {
-    // A text that cannot be parsed, because it is nested too deeply, may name the person.
-    isFound = [...ids].some((id) => item.includes(JSON.stringify(id).slice(1, -1)));
-  }
+/** Returns whether the item or its detail has one of the ids. The ids are as stored. */
+export function namesPerson(
+  { item, detail = "" }: Pick<RejectedLine, "item" | "detail">,
+  ids: ReadonlySet<string>,
+): boolean {
+  // An item that cannot be read, because it is nested too deeply, may name the person.
+  const isFound =
+    hasId(item, ids) ?? [...ids].some((id) => item.includes(JSON.stringify(id).slice(1, -1)));
   return isFound || [...ids].some((id) => detail.includes(`"${id}"`));
+}
+
+/** Returns whether a JSON text has one of the ids; undefined if it cannot be read. */
+function hasId(item: string, ids: ReadonlySet<string>): boolean | undefined {
+  if (!isJson(item)) return undefined;
+  const body = Buffer.from(`[${item}]`);
+  const members = new JsonMembers(body);
+  const open = [{ start: 0, end: body.length, isId: false, depth: 0 }];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    if (one.depth > depthMax) return undefined;
+    const isObject = body[one.start] === Ascii.OpenBrace;
+    members.begin(body, one.start, one.end);
+    while (members.next()) {
+      const { nameStart, nameEnd, valueStart: start, valueEnd: end, valueType: type } = members;
+      // The elements of an array belong to the member that has it.
+      const isId = isObject ? idMember.test(textIn(body, nameStart - 1, nameEnd + 1)) : one.isId;
+      const isContainer = containers.includes(type);
+      const mayBeId = isString(type) || (isId && (isContainer || type === TokenType.Number));
+      if (mayBeId && ids.has(distinctIdText(body, start, end, type).text)) return true;
+      if (isContainer) open.push({ start, end, isId, depth: one.depth + 1 });
+    }
+  }
+  return false;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function textIn(body: Buffer, start: number, end: number): string {
+  return JSON.parse(body.toString("utf8", start, end)) as string;
 }

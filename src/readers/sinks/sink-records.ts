@@ -2,9 +2,11 @@
 // are small and share values. Views of the bytes are created when they are needed.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../../platform/base/ascii.ts";
 import { isUuid } from "../../platform/base/forms.ts";
 import { type FieldType, Part, type RecordField, recordFields } from "../../records/fields.ts";
 import { isString } from "../../records/item-view.ts";
+import { JsonMembers } from "../../records/json-members.ts";
 import { Line, LineFlag, type RecordView } from "../../records/lines.ts";
 import { RecordReader } from "../../records/reader.ts";
 import { TokenType } from "../../records/table.ts";
@@ -74,8 +76,8 @@ type FrameOfRecords = Pick<
 
 const emptyObject = Buffer.from("{}");
 const addedMembers = [
-  [Part.Replaced, Buffer.from('"$replaced":')],
-  [Part.Schema, Buffer.from('"$schema":')],
+  [Part.Replaced, "$replaced"],
+  [Part.Schema, "$schema"],
 ] as const;
 
 export class SinkRecords {
@@ -166,8 +168,8 @@ class FrameRecord implements SinkRecord {
   readonly #end: number;
   readonly #propertiesStart: number;
   readonly #propertiesEnd: number;
-  /** Members that the properties get, with names and commas, or undefined. */
-  readonly #added: Buffer[] | undefined;
+  /** Members that the properties get, as JSON, by their names, or undefined. */
+  readonly #added: Map<string, Buffer> | undefined;
 
   constructor({ frame, body }: FrameBytes, record: RecordView, origin: Origin) {
     const bytes = (part: Part, type: TokenType): Buffer | undefined =>
@@ -194,8 +196,8 @@ class FrameRecord implements SinkRecord {
     for (const [part, name] of addedMembers) {
       const value = bytes(part, TokenType.Object);
       if (value === undefined) continue;
-      this.#added ??= [];
-      this.#added.push(Buffer.from(this.#added.length === 0 ? "{" : ","), name, value);
+      this.#added ??= new Map();
+      this.#added.set(name, value);
     }
   }
 
@@ -211,19 +213,49 @@ class FrameRecord implements SinkRecord {
     return this.#frame.storedAtMs;
   }
 
-  /** Returns the properties, with the members `$replaced` and `$schema` of the record. */
+  /**
+   * Returns the properties, with the members `$replaced` and `$schema` of the record. They replace
+   * members of these names that the client has sent.
+   */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
     if (this.#added === undefined) return properties;
-    const rest = properties.subarray(1);
-    const isEmpty = rest.toString("latin1", 0, rest.length - 1).trim() === "";
-    return Buffer.concat([...this.#added, Buffer.from(isEmpty ? "" : ","), rest]);
+    const rest = withoutMembers(properties, [...this.#added.keys()]);
+    const parts = [...this.#added].flatMap(([name, value], index) => [
+      Buffer.from(`${index === 0 ? "{" : ","}"${name}":`),
+      value,
+    ]);
+    if (!isEmptyObject(rest)) parts.push(Buffer.from(","));
+    return Buffer.concat([...parts, rest.subarray(1)]);
   }
 
   get text(): Buffer {
     return this.#body.subarray(this.#start, this.#end);
   }
+}
+
+/** Returns the object without the members of these names, which have letters, digits and `$`. */
+function withoutMembers(object: Buffer, names: readonly string[]): Buffer {
+  // A name may be written with escapes.
+  const marks = [...names.map((name) => `"${name}"`), "\\u00"];
+  if (!marks.some((mark) => object.includes(mark))) return object;
+  const members = new JsonMembers(object);
+  members.begin(object, 0, object.length);
+  const kept: Buffer[] = [];
+  while (members.next()) {
+    const { nameStart, nameEnd, valueEnd } = members;
+    const name = JSON.parse(object.toString("utf8", nameStart - 1, nameEnd + 1)) as string;
+    if (names.includes(name)) continue;
+    kept.push(Buffer.from(kept.length === 0 ? "{" : ","), object.subarray(nameStart - 1, valueEnd));
+  }
+  return kept.length === 0 ? emptyObject : Buffer.concat([...kept, Buffer.from("}")]);
+}
+
+function isEmptyObject(object: Buffer): boolean {
+  let at = 1;
+  while (object[at]! <= Ascii.Space) at++;
+  return object[at] === Ascii.CloseBrace;
 }
 
 interface Values {
