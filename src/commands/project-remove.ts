@@ -12,7 +12,8 @@ import {
 } from "../gateway/projects/registry/bucket.ts";
 import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
 import { removeSalts } from "../gateway/projects/rules/daily-salts.ts";
-import { removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
+import { versionsOf } from "../gateway/projects/rules/stored-versions.ts";
+import { removeRules } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { StoreError } from "../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";

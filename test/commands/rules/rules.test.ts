@@ -4,12 +4,8 @@ import path from "node:path";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { addProject } from "../../../src/gateway/projects/registry/commands.ts";
-import {
-  applyRules,
-  readSecret,
-  versionsMax,
-  versionsOf,
-} from "../../../src/gateway/projects/rules/versions.ts";
+import { readSecret, versionsOf } from "../../../src/gateway/projects/rules/stored-versions.ts";
+import { applyRules, versionsMax } from "../../../src/gateway/projects/rules/versions.ts";
 import { managerOf } from "../../../src/platform/nats/api.ts";
 import { startTestGateway } from "../../kit/gateway.ts";
 import { startNatsServer, type TestNatsServer } from "../../kit/nats-server.ts";
