@@ -53,6 +53,7 @@ export class RulesLoader {
   /** The projects of which the rules bucket has had a version. */
   #stored: Set<string> = new Set();
   readonly #queue = new Set<string>();
+  readonly #retrying = new Set<Wanted>();
   readonly #closing = new AbortController();
   readonly #loading = new Set<Promise<void>>();
   readonly salts: DailySalts;
@@ -189,8 +190,11 @@ export class RulesLoader {
   }
 
   async #retryLater(projectId: string, wanted: Wanted): Promise<void> {
+    if (this.#retrying.has(wanted)) return;
+    this.#retrying.add(wanted);
     const { retryMs = retryMsDefault } = this.#options;
     await pauseUntilAborted(retryMs, this.#closing.signal, { ref: false });
+    this.#retrying.delete(wanted);
     if (!this.#closing.signal.aborted && this.#wanted.get(projectId) === wanted)
       this.#enqueue(projectId);
   }

@@ -1,6 +1,6 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
 import {
   addProject,
@@ -13,6 +13,7 @@ import { writeEntry } from "../../../../src/gateway/projects/registry/entry-writ
 import { readSecret } from "../../../../src/gateway/projects/rules/stored-versions.ts";
 import { applyRules, removeRules } from "../../../../src/gateway/projects/rules/versions.ts";
 import { managerOf } from "../../../../src/platform/nats/api.ts";
+import { startNatsServer } from "../../../kit/nats-server.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -244,3 +245,26 @@ test("a project that is removed and added again has no rules", async () => {
   await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
   expect([registry.byKey("phc_shop")?.rules, registry.warnings]).toEqual([undefined, []]);
 });
+
+test("a gateway that may not read the rules bucket accepts projects without rules, and warns", async () => {
+  const place = newPlace();
+  const denied = `publish: { deny: "$JS.API.STREAM.INFO.${rulesStream(place)}" }`;
+  const users = `{ user: a, password: p }, { user: g, password: p, permissions: { ${denied} } }`;
+  const own = await startNatsServer({ extraConfig: `authorization { users: [${users}] }` });
+  onTestFinished(() => own.remove());
+  const as = async (user: string) => {
+    const connection = await connect({ servers: own.url, user, pass: "p" });
+    onTestFinished(() => connection.close());
+    return connection;
+  };
+  const operator = await as("a");
+  await addProject(operator, { ...place, id: "shop", key: "phc_shop" });
+  await addProject(operator, { ...place, id: "blog", key: "phc_blog" });
+  await applyRules(operator, { ...place, id: "blog", text: dropX, author });
+  const registry = await registryOn(rig, place, 20, { connection: await as("g") });
+  expect(registry.byKey("phc_shop")?.id).toBe("shop");
+  expect(registry.byKey("phc_blog")).toBeUndefined();
+  expect(registry.lines.map(({ message }) => message)).toContain(
+    "project registry: cannot read the rules bucket",
+  );
+}, 30_000);
