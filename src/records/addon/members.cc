@@ -28,8 +28,7 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
                             "findMembers: expects a body, a table, rows, names, slots and a list");
   }
   const size_t slot_count = slots.length / kSlotWords;
-  if (place.length < kPlaceFirstRow ||
-      place.words[kPlaceRowCount] > place.length - kPlaceFirstRow)
+  if (place.length < kPlaceFirstRow || place.words[kPlaceRowCount] > place.length - kPlaceFirstRow)
     return throw_type_error(env, "findMembers: the rows are missing");
   if (slot_count == 0 || (slot_count & (slot_count - 1)) != 0)
     return throw_type_error(env, "findMembers: the number of slots must be a power of two");
