@@ -11,7 +11,8 @@ import {
 } from "../gateway/projects/registry/bucket.ts";
 import { readRegistry, removeEntry, setEnabled } from "../gateway/projects/registry/commands.ts";
 import { removeSalts } from "../gateway/projects/rules/daily-salts.ts";
-import { hasRules, removeRules, versionsOf } from "../gateway/projects/rules/versions.ts";
+import { versionsOf } from "../gateway/projects/rules/stored-versions.ts";
+import { hasRules, removeRules } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { StoreError } from "../platform/base/store-error.ts";

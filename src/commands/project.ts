@@ -51,7 +51,12 @@ export async function add(command: ConfiguredCommand, project: NewProject): Prom
     (connection, place) => addProject(connection, { ...place, ...project }),
   );
   await pauseUntilAborted(gatewaysReadMs, command.context.stop);
-  say(command, `project ${added.id} added, key ${added.keys[0]}`);
+  const { rulesVersion } = added;
+  const rules =
+    rulesVersion === undefined
+      ? ""
+      : `; its rules are version ${rulesVersion}, the newest one in the rules bucket`;
+  say(command, `project ${added.id} added, key ${added.keys[0]}${rules}`);
 }
 
 export async function list(command: ConfiguredCommand, asJson: boolean): Promise<void> {

@@ -51,11 +51,14 @@ export const MemberLevel = {
   SetOnce: 2,
 } as const;
 
+/** The words of the argument `place`. The indexes of the rows follow, ascending. */
+export const MemberPlace = { RowCount: 0, ListsAll: 1, HasPersonPaths: 2, FirstRow: 3 } as const;
+
 export interface MemberFunctions {
   /**
    * Lists members of plain items. Returns the number of entries. If there is no space for all, only
-   * the first entries are written. `place` has the number of rows, the two flags of `MemberNames`,
-   * and then the indexes of the rows, ascending. Throws for wrong arguments.
+   * the first entries are written. `place` has the words of MemberPlace. Throws for wrong
+   * arguments.
    */
   readonly findMembers: (
     body: Buffer,
@@ -138,3 +141,9 @@ function nameHash(level: number, name: Buffer): number {
   }
   return (hash ^ (hash >>> 15)) >>> 0;
 }
+
+/** Hashes of samples. They differ if the addon has another hash function: it finds no member then. */
+export const NameHash = {
+  Short: nameHash(MemberLevel.Set, Buffer.from("id")),
+  Long: nameHash(MemberLevel.SetOnce, Buffer.from("$current_url")),
+} as const;

@@ -4,7 +4,13 @@
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
-import { Found, FoundPath, type MemberFunctions, MemberLevel } from "../records/found-members.ts";
+import {
+  Found,
+  FoundPath,
+  type MemberFunctions,
+  MemberLevel,
+  MemberPlace,
+} from "../records/found-members.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
@@ -15,8 +21,6 @@ import type { TextEdits } from "./text-edits.ts";
 const dollar = 0x24;
 const State = { Sent: 0, Removed: 1, Replaced: 2 } as const;
 
-/** Number of words before the rows in the arguments of `findMembers`. */
-const wordsBeforeRows = 3;
 const entriesAtFirst = 2_048;
 
 /** The person fields that an event can have outside of its properties. */
@@ -37,7 +41,7 @@ export class EventMembers implements SchemaMembers {
   #levelNames: readonly string[] = [];
   /** The name of each path as JSON. */
   #nameTexts: readonly string[] = [];
-  #place = new Uint32Array(wordsBeforeRows + 64);
+  #place = new Uint32Array(MemberPlace.FirstRow + 64);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
   /** The entry with the same path before an entry, plus 1, or 0. */
@@ -92,13 +96,13 @@ export class EventMembers implements SchemaMembers {
   /** Finds the members of plain items. `rows` are the indexes of their rows, ascending. */
   find(body: Buffer, table: Uint32Array, rows: readonly number[]): void {
     const { names } = this.#rules;
-    if (this.#place.length < wordsBeforeRows + rows.length)
-      this.#place = new Uint32Array(wordsBeforeRows + 2 * rows.length);
+    if (this.#place.length < MemberPlace.FirstRow + rows.length)
+      this.#place = new Uint32Array(MemberPlace.FirstRow + 2 * rows.length);
     const place = this.#place;
-    place[0] = rows.length;
-    place[1] = names.listsAll ? 1 : 0;
-    place[2] = names.hasPersonPaths ? 1 : 0;
-    for (let at = 0; at < rows.length; at++) place[wordsBeforeRows + at] = rows[at]!;
+    place[MemberPlace.RowCount] = rows.length;
+    place[MemberPlace.ListsAll] = names.listsAll ? 1 : 0;
+    place[MemberPlace.HasPersonPaths] = names.hasPersonPaths ? 1 : 0;
+    for (let at = 0; at < rows.length; at++) place[MemberPlace.FirstRow + at] = rows[at]!;
     const count = this.#findMembers(body, table, place, names.text, names.slots, this.#found);
     if (count * Found.Words > this.#found.length) {
       this.#found = new Uint32Array(2 * count * Found.Words);

@@ -68,7 +68,9 @@ async function findingsOf(
     ...clashes(projects),
     ...damagedFindings(damaged),
   ];
-  if (findings.length > 0) return findings;
+  const place = { prefix: question.prefix, replicas: 1, hubDomain: mirror?.hubDomain };
+  const ofRules = projects.length === 0 ? [] : await checkRules(connection, place, projects);
+  if (findings.length > 0) return [...findings, ...ofRules];
   if (entries === 0 && mirror === undefined)
     return [await emptyFinding(connection, question, "empty")];
   if (projects.length === 0)
@@ -80,11 +82,7 @@ async function findingsOf(
     ];
   const disabled = projects.filter(({ enabled }) => !enabled).length;
   const count = counted(projects.length, "project");
-  const place = { prefix: question.prefix, replicas: 1, hubDomain: mirror?.hubDomain };
-  return [
-    check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`),
-    ...(await checkRules(connection, place, projects)),
-  ];
+  return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`), ...ofRules];
 }
 
 const incomplete = check.fail(

@@ -3,7 +3,12 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import { type BucketPlace, DamagedEntryError } from "../../gateway/projects/registry/bucket.ts";
-import { readSecret, readVersion } from "../../gateway/projects/rules/versions.ts";
+import { onceLed } from "../../gateway/projects/registry/leader-wait.ts";
+import {
+  projectsWithVersions,
+  readSecret,
+  readVersion,
+} from "../../gateway/projects/rules/stored-versions.ts";
 import { parseRules } from "../../rules/parse.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
@@ -17,16 +22,25 @@ export async function checkRules(
   projects: readonly Project[],
 ): Promise<Finding[]> {
   const withRules = projects.filter(({ rulesVersion }) => rulesVersion !== undefined);
-  if (withRules.length === 0) return [];
-  const findings: Finding[] = [];
+  const stored = await onceLed(() => projectsWithVersions(connection, place));
+  const findings = projects
+    .filter(({ id, rulesVersion }) => rulesVersion === undefined && stored.has(id))
+    .map(({ id }) => withoutVersion(id));
   for (let at = 0; at < withRules.length; at += checkedAtOnce) {
     const asked = withRules.slice(at, at + checkedAtOnce);
     const found = await Promise.all(asked.map((one) => checkProject(connection, place, one)));
     findings.push(...found.flat());
   }
-  if (findings.length > 0) return findings;
+  if (findings.length > 0 || withRules.length === 0) return findings;
   const all = withRules.length === 1 ? "1 project has" : `${withRules.length} projects have`;
   return [check.ok(`${all} rules that this release can use`)];
+}
+
+function withoutVersion(id: string): Finding {
+  return check.fail(
+    `the registry entry of project ${id} has no version of its rules, although the rules bucket has versions: gateways that start reject the project's events with 503`,
+    `choose a version (\`penstock rules history ${id}\`) and use it (\`penstock rules rollback ${id} VERSION\`), or apply the file again (\`penstock rules apply ${id} FILE\`); to end all rules, apply a file with \`rules: []\``,
+  );
 }
 
 async function checkProject(

@@ -3,13 +3,15 @@
 import { isVersion, ProjectError, requireId } from "../../gateway/projects/registry/bucket.ts";
 import { requireExisting } from "../../gateway/projects/registry/commands.ts";
 import {
-  type AppliedRules,
-  applyRules,
   type RulesVersion,
   readVersion,
+  versionsOf,
+} from "../../gateway/projects/rules/stored-versions.ts";
+import {
+  type AppliedRules,
+  applyRules,
   rulesInUse,
   versionsMax,
-  versionsOf,
 } from "../../gateway/projects/rules/versions.ts";
 import { authorOf } from "../audit.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "../context.ts";

@@ -50,6 +50,14 @@ enum MemberLevel : uint32_t {
   kSetOnceLevel = 2,
 };
 
+/** The words of the argument `place` of findMembers. The indexes of the rows follow. */
+enum MemberPlace : uint32_t {
+  kPlaceRowCount = 0,
+  kPlaceListsAll = 1,
+  kPlaceHasPersonPaths = 2,
+  kPlaceFirstRow = 3,
+};
+
 /**
  * Returns the hash of a name at a level: over its length, and its first, middle and last bytes,
  * because most members have no slot. found-members.ts has the same function.

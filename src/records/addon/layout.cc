@@ -3,6 +3,8 @@
 
 #include "layout.h"
 
+#include <string_view>
+
 #include "event_scan.h"
 #include "find_members.h"
 #include "stored_lines.h"
@@ -15,7 +17,11 @@ struct LayoutNumber {
   size_t value;
 };
 
-constexpr LayoutNumber kLayout[] = {
+uint32_t hash_of(uint32_t level, std::string_view name) noexcept {
+  return member_hash(level, reinterpret_cast<const uint8_t*>(name.data()), name.size());
+}
+
+const LayoutNumber kLayout[] = {
     {"TokenType.Absent", kAbsent},
     {"TokenType.Null", kNull},
     {"TokenType.False", kFalse},
@@ -156,6 +162,12 @@ constexpr LayoutNumber kLayout[] = {
     {"MemberLevel.Properties", kPropertiesLevel},
     {"MemberLevel.Set", kSetLevel},
     {"MemberLevel.SetOnce", kSetOnceLevel},
+    {"MemberPlace.RowCount", kPlaceRowCount},
+    {"MemberPlace.ListsAll", kPlaceListsAll},
+    {"MemberPlace.HasPersonPaths", kPlaceHasPersonPaths},
+    {"MemberPlace.FirstRow", kPlaceFirstRow},
+    {"NameHash.Short", hash_of(kSetLevel, "id")},
+    {"NameHash.Long", hash_of(kSetOnceLevel, "$current_url")},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // findMembers(body: Uint8Array, table: Uint32Array, place: Uint32Array, names: Uint8Array, slots:
 // Uint32Array, found: Uint32Array): number. Returns the number of entries. The number may exceed
-// the space in `found`; then only the entries that fit are written. `place` has the number
-// of rows, the two flags of the names, and then the indexes of the rows.
+// the space in `found`; then only the entries that fit are written. `place` has the words
+// of MemberPlace, and then the indexes of the rows.
 
 #include "members.h"
 
@@ -10,8 +10,6 @@
 
 namespace penstock {
 namespace {
-
-constexpr size_t kPlaceWords = 3;
 
 napi_value find_members_call(napi_env env, napi_callback_info info) {
   size_t count = 6;
@@ -30,7 +28,7 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
                             "findMembers: expects a body, a table, rows, names, slots and a list");
   }
   const size_t slot_count = slots.length / kSlotWords;
-  if (place.length < kPlaceWords || place.words[0] > place.length - kPlaceWords)
+  if (place.length < kPlaceFirstRow || place.words[kPlaceRowCount] > place.length - kPlaceFirstRow)
     return throw_type_error(env, "findMembers: the rows are missing");
   if (slot_count == 0 || (slot_count & (slot_count - 1)) != 0)
     return throw_type_error(env, "findMembers: the number of slots must be a power of two");
@@ -39,11 +37,11 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   names.text_length = names_text.length;
   names.slots = slots.words;
   names.slot_count = slot_count;
-  names.lists_all = place.words[1] != 0;
-  names.has_person_paths = place.words[2] != 0;
+  names.lists_all = place.words[kPlaceListsAll] != 0;
+  names.has_person_paths = place.words[kPlaceHasPersonPaths] != 0;
   const MemberRows rows{table.words,
                         (table.length - kHeaderWords) / (size_t{kRowWords} + kExtraWords),
-                        place.words + kPlaceWords, place.words[0]};
+                        place.words + kPlaceFirstRow, place.words[kPlaceRowCount]};
   const FoundList list{found.words, found.length / kFoundWords};
   napi_value result = nullptr;
   napi_create_double(

@@ -25,4 +25,9 @@ test("doctor reports rules that gateways cannot use, and shows no text of them",
   );
   expect(run.exitCode).toBe(1);
   expect(run.out).not.toContain("secret-plan");
+  const entry = { id: "shop", name: "shop", keys: ["phc_shop"], enabled: true };
+  await jetstream(connection).publish("$KV.penstock_projects.shop", JSON.stringify(entry));
+  expect(expectOne(await doctorAt(server), "rules", "fail").found).toContain(
+    "the registry entry of project shop has no version of its rules, although the rules bucket has versions",
+  );
 });

@@ -3,13 +3,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { addProject } from "../../../src/gateway/projects/registry/commands.ts";
-import {
-  applyRules,
-  readSecret,
-  versionsMax,
-  versionsOf,
-} from "../../../src/gateway/projects/rules/versions.ts";
+import { addProject, removeEntry } from "../../../src/gateway/projects/registry/commands.ts";
+import { readSecret, versionsOf } from "../../../src/gateway/projects/rules/stored-versions.ts";
+import { applyRules, versionsMax } from "../../../src/gateway/projects/rules/versions.ts";
 import { managerOf } from "../../../src/platform/nats/api.ts";
 import { startTestGateway } from "../../kit/gateway.ts";
 import { startNatsServer, type TestNatsServer } from "../../kit/nats-server.ts";
@@ -218,4 +214,19 @@ test("the rules commands explain wrong arguments and a missing project", async (
     ...["rules", "apply", "shop", fileOf(first)],
   ]);
   expect(away.fault).toMatch(/^cannot connect to NATS at nats:\/\/127\.0\.0\.1:1: /);
+});
+
+test("project add reports the version of the rules that it gives to a lost project", async () => {
+  const at = { ...place, id: "lost" };
+  await addProject(connection, at);
+  await rules("apply", "lost", fileOf(first));
+  await removeEntry(connection, at);
+  const key = "phc_lost";
+  const added = await runCommand({ PENSTOCK_NATS_URL: server.url }, [
+    ...["project", "add", "lost", "--key", key],
+  ]);
+  expect(added.out).toBe(
+    "project lost added, key phc_lost; its rules are version 1, the newest one in the rules bucket\n",
+  );
+  expect((await rules("show", "lost")).out).toBe(first);
 });

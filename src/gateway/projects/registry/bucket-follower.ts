@@ -7,6 +7,8 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, restartLoop, SparseWarning } from "../../../platform/base/retry.ts";
 import { isConnected } from "../../../platform/nats/api.ts";
+import { violationIn } from "../../../platform/nats/sign-in.ts";
+import { projectsWithVersions } from "../rules/stored-versions.ts";
 import {
   type BucketEntry,
   type BucketPlace,
@@ -113,6 +115,8 @@ export class BucketFollower {
     if (loss !== undefined) await this.#markLoss(stored);
     await raiseReplicas(connection, { config: state.config, replicas, log });
     const { created } = state;
+    // Also queried before: a version is written before the entry that names it.
+    const withRules = await this.#projectsWithRules();
     const { entries, lastSequence } = await readWhole(bucket, reader);
     if (this.#closing.signal.aborted) return;
     const progress = { created, sequence: lastSequence, keys: new Set(entries.keys()) };
@@ -121,7 +125,7 @@ export class BucketFollower {
     this.#isReported = true;
     this.#isUpToDate = !this.#mustReadAgain;
     const expected = stored.projectIds;
-    this.#options.onRead({ created, lastSequence, entries: news, expected, loss });
+    this.#options.onRead({ created, lastSequence, entries: news, expected, loss, withRules });
     try {
       await this.#poll(reader, progress);
     } finally {
@@ -184,6 +188,18 @@ export class BucketFollower {
     const bucket = await (isFirst ? openBucket : openExistingBucket)(connection, this.#options);
     const state = bucket === undefined ? undefined : await reader.state();
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
+  }
+
+  async #projectsWithRules(): Promise<ReadonlySet<string>> {
+    const { connection, log } = this.#options;
+    try {
+      return await projectsWithVersions(connection, this.#options);
+    } catch (error) {
+      const violation = violationIn(error);
+      if (violation === undefined) throw error;
+      log.warn({ reason: violation.message }, "project registry: cannot read the rules bucket");
+      return new Set();
+    }
   }
 
   async #markLoss(stored: StoredEvents): Promise<void> {

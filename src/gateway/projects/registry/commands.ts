@@ -7,6 +7,7 @@ import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../project.ts";
 import { burstSecondsDefault } from "../quota/quota.ts";
+import { versionsOf } from "../rules/stored-versions.ts";
 import {
   type BucketEntry,
   type BucketPlace,
@@ -63,7 +64,10 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Throws a ProjectError if the id or the key is invalid or already used. */
+/**
+ * If the rules bucket has versions of the id, the new entry gets the newest: the registry was lost.
+ * Throws a ProjectError if the id or the key is invalid or already used.
+ */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -74,7 +78,8 @@ export async function addProject(
   requireKey(key);
   await onceLed(() => openBucket(connection, options));
   await markLoss(connection, options);
-  const project: Project = { id, name, keys: [key], enabled: true };
+  const rulesVersion = (await versionsOf(connection, options)).at(-1);
+  const project: Project = { id, name, keys: [key], enabled: true, rulesVersion };
   await writeEntry(connection, options, async () => {
     const { lastSequence, projects, entries } = await readRegistry(connection, options);
     requireFree(

@@ -19,6 +19,8 @@ export interface Reading {
   readonly entries: ReadonlyMap<string, EntryNews>;
   readonly expected?: ReadonlySet<string>;
   readonly loss?: string | undefined;
+  /** The projects of which the rules bucket has a version. */
+  readonly withRules?: ReadonlySet<string>;
 }
 
 interface Known {

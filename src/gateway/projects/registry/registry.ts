@@ -57,11 +57,6 @@ function changesOf(before: Project | undefined, after: Project | undefined): str
   return isSame ? changed : [...changed, after.enabled ? "enabled" : "disabled"];
 }
 
-/** Whether the project has rules, but this process has no usable version. */
-function lacksRules({ enabled, rulesVersion, rules }: MeteredProject): boolean {
-  return enabled && rulesVersion !== undefined && rules === undefined;
-}
-
 export class Registry implements ProjectLookup {
   readonly #log: Log;
   readonly #stream: string;
@@ -156,7 +151,7 @@ export class Registry implements ProjectLookup {
    */
   byKey(key: string): MeteredProject | undefined {
     const project = this.#known.keys.get(key);
-    return project !== undefined && lacksRules(project) ? undefined : project;
+    return project !== undefined && this.#lacksRules(project) ? undefined : project;
   }
 
   refusalOf(key: string): string | undefined {
@@ -219,6 +214,11 @@ export class Registry implements ProjectLookup {
     return { ...project, meter, rules: this.#rules.rulesOf(project.id) };
   }
 
+  /** Whether the project has rules, but this process has no usable version. */
+  #lacksRules({ id, enabled, rules }: MeteredProject): boolean {
+    return rules === undefined && enabled && this.#rules.needsRules(id);
+  }
+
   #forget(projectId: string): void {
     this.#meters.leave(projectId);
     this.#rules.forget(projectId);
@@ -235,13 +235,19 @@ export class Registry implements ProjectLookup {
 
   #takeWhole(reading: Reading): void {
     this.#bucketFault = undefined;
+    const { entries, withRules = new Set<string>() } = reading;
+    const isRemoved = (projectId: string) => entries.get(projectId)?.kind === "deleted";
+    this.#rules.takeStored(new Set([...withRules].filter((id) => !isRemoved(id))));
     this.#known.takeWhole(reading);
+    for (const projectId of withRules)
+      if (this.#known.byId(projectId)?.rulesVersion === undefined) this.#known.renew(projectId);
     this.#readingDone();
   }
 
   #takeChange(key: string, news: EntryNews): void {
     const before = this.#known.byId(key);
     this.#known.take(key, news);
+    if (news.kind === "deleted") this.#rules.forget(key);
     const changed = changesOf(before, this.#known.byId(key));
     if (changed.length > 0)
       this.#log.info({ project: key, changed, revision: news.revision }, "audit: project changed");

@@ -82,16 +82,22 @@ export class DailySalts {
     const { signal } = this.#closing;
     for (let isDone = isDoneFirst; !signal.aborted; ) {
       await pauseUntilAborted(isDone ? tickMs : retryMs, signal, { ref: false });
-      if (!signal.aborted) isDone = await this.#tried(() => this.#refreshAll());
+      if (!signal.aborted) isDone = await this.#refreshAll();
     }
   }
 
-  async #refreshAll(): Promise<void> {
-    for (const projectId of this.#salts.keys()) await this.#refresh(projectId);
-    await this.eraseOld();
+  /** A failure does not stop the work for the other projects. Returns false after a failure. */
+  async #refreshAll(): Promise<boolean> {
+    const all = [...this.#salts.keys()].map((projectId) => () => this.#refresh(projectId));
+    let isDone = true;
+    for (const work of [...all, () => this.eraseOld()]) {
+      if (this.#closing.signal.aborted) return false;
+      isDone = (await this.#tried(work)) && isDone;
+    }
+    return isDone;
   }
 
-  /** Returns false if the store did not answer. */
+  /** Returns false if the store did not answer, or a salt is damaged. */
   async #tried(work: () => Promise<void>): Promise<boolean> {
     const { connection } = this.#options;
     if (connection.isClosed() || !isConnected(connection)) return false;
@@ -100,7 +106,7 @@ export class DailySalts {
       return true;
     } catch (error) {
       const reason = (error as Error).message;
-      this.#warning.warn({ reason }, "daily salts: the store does not answer, trying again");
+      this.#warning.warn({ reason }, "daily salts: cannot be read or erased, trying again");
       return false;
     }
   }

@@ -1,6 +1,7 @@
 // Loads the rules of projects and compiles them. A project keeps the version that it has until the
 // next one is compiled.
 
+import { Buffer } from "node:buffer";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../../platform/base/retry.ts";
@@ -14,7 +15,7 @@ import {
   raiseReplicas,
 } from "../registry/bucket.ts";
 import { DailySalts } from "./daily-salts.ts";
-import { readSecret, readVersion } from "./versions.ts";
+import { readSecret, readVersion } from "./stored-versions.ts";
 
 interface RulesLoaderOptions extends BucketPlace {
   readonly connection: NatsConnection;
@@ -26,9 +27,12 @@ interface RulesLoaderOptions extends BucketPlace {
 }
 
 interface Wanted {
-  readonly version: number;
+  /** Undefined if the registry entry has lost it. */
+  readonly version: number | undefined;
   /** The rules in use, perhaps of an earlier version. */
   rules: CompiledRules | undefined;
+  /** The text and the secret of the rules in use. A new bucket may have others under the number. */
+  source: string | undefined;
   /** Why the version is not in use; undefined before the first try and afterwards. */
   fault: string | undefined;
 }
@@ -40,11 +44,16 @@ class UnusableRulesError extends Error {}
 const loadsAtOnce = 16;
 const retryMsDefault = 1_000;
 const faultsNamedMax = 5;
+const noVersion =
+  "its registry entry has no version, although the rules bucket has had rules of it";
 
 export class RulesLoader {
   readonly #options: RulesLoaderOptions & { readonly retryMs?: number };
   readonly #wanted = new Map<string, Wanted>();
+  /** The projects of which the rules bucket has had a version. */
+  #stored: Set<string> = new Set();
   readonly #queue = new Set<string>();
+  readonly #retrying = new Set<Wanted>();
   readonly #closing = new AbortController();
   readonly #loading = new Set<Promise<void>>();
   readonly salts: DailySalts;
@@ -60,19 +69,39 @@ export class RulesLoader {
     return this.#wanted.get(projectId)?.rules;
   }
 
+  /** Whether events of the project must not be stored without rules. */
+  needsRules(projectId: string): boolean {
+    return this.#wanted.has(projectId);
+  }
+
+  /**
+   * Takes the projects of which the rules bucket has a version. Reads the wanted versions again,
+   * because the bucket may have been recreated.
+   */
+  takeStored(projectIds: ReadonlySet<string>): void {
+    this.#stored = new Set(projectIds);
+    for (const [projectId, { version }] of this.#wanted) {
+      this.#stored.add(projectId);
+      if (version !== undefined) this.#enqueue(projectId);
+    }
+  }
+
   /** Starts to load a version. The rules in use stay until it is compiled. */
   want(projectId: string, version: number | undefined): void {
     const before = this.#wanted.get(projectId);
-    if (version === undefined) {
-      this.forget(projectId);
-      return;
-    }
-    if (before?.version === version) return;
-    this.#wanted.set(projectId, { version, rules: before?.rules, fault: undefined });
-    this.#enqueue(projectId);
+    if (version === undefined && !this.#stored.has(projectId)) return;
+    if (before !== undefined && before.version === version) return;
+    const { rules, source } = before ?? {};
+    const wanted = { version, rules, source, fault: undefined };
+    this.#wanted.set(projectId, wanted);
+    this.#stored.add(projectId);
+    if (version === undefined) this.#setFault(projectId, wanted, noVersion);
+    else this.#enqueue(projectId);
   }
 
+  /** Must be called only if the project was removed. */
   forget(projectId: string): void {
+    this.#stored.delete(projectId);
     this.#wanted.delete(projectId);
     this.#queue.delete(projectId);
     this.salts.release(projectId);
@@ -129,42 +158,53 @@ export class RulesLoader {
 
   async #load(projectId: string): Promise<void> {
     const wanted = this.#wanted.get(projectId);
-    if (wanted === undefined) return;
+    if (wanted?.version === undefined) return;
     const { version } = wanted;
     const { log, onLoaded } = this.#options;
     try {
-      const rules = await this.#compiled(projectId, version);
+      const { rules, source } = await this.#compiled(projectId, version, wanted);
       // A newer version may be wanted meanwhile, or the project was removed.
       if (!this.#wanted.has(projectId)) this.salts.release(projectId);
       if (this.#wanted.get(projectId) !== wanted) return;
       if (wanted.fault !== undefined)
         log.info({ project: projectId, version }, "rules: usable again");
-      wanted.rules = rules;
-      wanted.fault = undefined;
-      onLoaded(projectId);
+      const isNew = wanted.rules !== rules;
+      Object.assign(wanted, { rules, source, fault: undefined });
+      if (isNew) onLoaded(projectId);
     } catch (error) {
       if (this.#wanted.get(projectId) !== wanted || this.#closing.signal.aborted) return;
-      const reason = (error as Error).message;
-      if (wanted.fault !== reason) {
-        wanted.fault = reason;
-        log.error(
-          { project: projectId, version, reason },
-          `rules: ${warningOf(projectId, wanted)}`,
-        );
-      }
+      this.#setFault(projectId, wanted, (error as Error).message);
       const isFinal = error instanceof UnusableRulesError;
       if (!isFinal) void this.#retryLater(projectId, wanted);
     }
   }
 
+  #setFault(projectId: string, wanted: Wanted, reason: string): void {
+    if (wanted.fault === reason) return;
+    wanted.fault = reason;
+    const { version } = wanted;
+    this.#options.log.error(
+      { project: projectId, version, reason },
+      `rules: ${warningOf(projectId, wanted)}`,
+    );
+  }
+
   async #retryLater(projectId: string, wanted: Wanted): Promise<void> {
+    if (this.#retrying.has(wanted)) return;
+    this.#retrying.add(wanted);
     const { retryMs = retryMsDefault } = this.#options;
     await pauseUntilAborted(retryMs, this.#closing.signal, { ref: false });
+    this.#retrying.delete(wanted);
     if (!this.#closing.signal.aborted && this.#wanted.get(projectId) === wanted)
       this.#enqueue(projectId);
   }
 
-  async #compiled(projectId: string, version: number): Promise<CompiledRules> {
+  /** Returns the rules in use if neither their text, their secret nor their number has changed. */
+  async #compiled(
+    projectId: string,
+    version: number,
+    before: Wanted,
+  ): Promise<{ readonly rules: CompiledRules; readonly source: string }> {
     const { connection, ...place } = this.#options;
     const at = { ...place, id: projectId, version };
     await this.#prepareBucket();
@@ -176,6 +216,9 @@ export class RulesLoader {
     ]);
     if (found === undefined) throw new Error("the rules bucket has no such version");
     if (secret === undefined) throw new Error("the rules bucket has no secret of the project");
+    const source = `${found.sha256} ${Buffer.from(secret).toString("hex")}`;
+    const { rules } = before;
+    if (rules?.version === version && before.source === source) return { rules, source };
     // Loaded only if a project has rules.
     const { parseRules } = await import("../../../rules/parse.ts");
     const parsed = parseRules(found.text);
@@ -188,7 +231,7 @@ export class RulesLoader {
     if (parsed.rules.privacy.ip === "hash") await this.salts.provide(projectId);
     else this.salts.release(projectId);
     const saltOf = (day: number) => this.salts.saltOf(projectId, day);
-    return compileRules(parsed.rules, { version, secret, saltOf });
+    return { rules: compileRules(parsed.rules, { version, secret, saltOf }), source };
   }
 
   /** Creates the mirror of the hub's bucket on a leaf node, and raises the replicas elsewhere. */
@@ -208,5 +251,10 @@ function warningOf(projectId: string, { version, rules, fault }: Wanted): string
     rules === undefined
       ? "its events get 503"
       : `its events are handled by version ${rules.version}`;
-  return `version ${version} of the rules of project ${projectId} is not in use: ${fault}; ${effect}`;
+  const which = version === undefined ? "the current version" : `version ${version}`;
+  const fix =
+    version === undefined
+      ? `: apply its file with \`penstock rules apply ${projectId} FILE\`, or its last version with \`penstock rules rollback\``
+      : "";
+  return `${which} of the rules of project ${projectId} is not in use: ${fault}; ${effect}${fix}`;
 }

@@ -1,15 +1,13 @@
-// The versions of the rules of a project. The rules bucket has an immutable entry per version, and
+// Changes the rules of a project. The rules bucket has an immutable entry per version, and
 // the project's registry entry has the number of the version in use. A change writes the version
 // first, and then compares and sets the registry entry.
 
 import { createHash, randomBytes } from "node:crypto";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { apiCodes, isApiError, managerOf, streamInfoOf } from "../../../platform/nats/api.ts";
-import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
+import { apiCodes, isApiError, managerOf } from "../../../platform/nats/api.ts";
 import {
   type BucketPlace,
-  bucketName,
   DamagedEntryError,
   openBucket,
   ProjectError,
@@ -18,19 +16,17 @@ import {
 import { changeProject, type OfProject, requireExisting } from "../registry/commands.ts";
 import { writeEntry } from "../registry/entry-write.ts";
 import { onceLed } from "../registry/leader-wait.ts";
-
-export interface RulesVersion {
-  readonly version: number;
-  /** The file as its author wrote it. */
-  readonly text: string;
-  /** `user@host` of the command. */
-  readonly author: string;
-  readonly atMs: number;
-  /** SHA-256 of the text, in hex. */
-  readonly sha256: string;
-  /** The version whose text a rollback has used; else undefined. */
-  readonly from?: number | undefined;
-}
+import {
+  entryFormat,
+  keysOf,
+  type RulesVersion,
+  readSecret,
+  readVersion,
+  rulesStream,
+  rulesSubjects,
+  secretKey,
+  versionsOf,
+} from "./stored-versions.ts";
 
 export interface AppliedRules {
   readonly version: number;
@@ -43,20 +39,9 @@ export interface AppliedRules {
 /** Number of versions that a project keeps. */
 export const versionsMax = 50;
 const secretBytes = 32;
-const secretKey = "secret";
-/** The format of a version's entry. A gateway does not use an entry of another format. */
-const entryFormat = 1;
 
 function rulesPlace(place: BucketPlace): BucketPlace {
   return { ...place, kind: "rules" };
-}
-
-function subjectsOf({ prefix }: BucketPlace): string {
-  return bucketSubjects(bucketName(prefix, "rules"));
-}
-
-function streamOf({ prefix }: BucketPlace): string {
-  return bucketStream(bucketName(prefix, "rules"));
 }
 
 /**
@@ -108,87 +93,20 @@ export async function rulesInUse(
   const found = await readVersion(connection, { ...options, version });
   if (found !== undefined) return found;
   throw new DamagedEntryError(
-    `project ${id} uses version ${version} of its rules, but stream ${streamOf(options)} has no such entry: restore the stream from a backup, or apply the file again with \`penstock rules apply ${id} FILE\``,
+    `project ${id} uses version ${version} of its rules, but stream ${rulesStream(options)} has no such entry: restore the stream from a backup, or apply the file again with \`penstock rules apply ${id} FILE\``,
   );
-}
-
-/** Returns the version; undefined if it does not exist. Throws a DamagedEntryError. */
-export async function readVersion(
-  connection: NatsConnection,
-  options: OfProject & { readonly version: number },
-): Promise<RulesVersion | undefined> {
-  const { id, version } = options;
-  const value = await onceLed(() => readEntry(connection, options, `${id}.${version}`));
-  return value && parseVersion(value, { id, version });
-}
-
-/** Returns the numbers of the stored versions in ascending order. */
-export async function versionsOf(
-  connection: NatsConnection,
-  options: OfProject,
-): Promise<number[]> {
-  const keys = await onceLed(() => keysOf(connection, options));
-  const versions = keys.map((key) => Number(key.slice(options.id.length + 1)));
-  return versions.filter(Number.isSafeInteger).sort((one, other) => one - other);
-}
-
-/** Returns the key of the hash rules; undefined if the project never had rules. */
-export async function readSecret(
-  connection: NatsConnection,
-  options: OfProject,
-): Promise<Uint8Array | undefined> {
-  return await readEntry(connection, options, `${options.id}.${secretKey}`);
 }
 
 /** Returns whether the project has a version of rules or a secret. */
 export async function hasRules(connection: NatsConnection, options: OfProject): Promise<boolean> {
-  return (await onceLed(() => keysOf(connection, options))).length > 0;
+  return (await onceLed(() => keysOf(connection, options, `${options.id}.*`))).length > 0;
 }
 
 /** Erases all versions and the secret of a project. Overwrites them in the store's files. */
 export async function removeRules(connection: NatsConnection, options: OfProject): Promise<number> {
-  const keys = await onceLed(() => keysOf(connection, options));
+  const keys = await onceLed(() => keysOf(connection, options, `${options.id}.*`));
   await erase(connection, options, keys);
   return keys.length;
-}
-
-/** Returns the text of a version's entry. Throws a DamagedEntryError. */
-export function parseVersion(
-  value: Uint8Array,
-  { id, version }: { readonly id: string; readonly version: number },
-): RulesVersion {
-  const damaged = (why: string) =>
-    new DamagedEntryError(`version ${version} of the rules of project ${id} ${why}`);
-  let entry: Record<string, unknown>;
-  try {
-    entry = JSON.parse(new TextDecoder().decode(value)) as typeof entry;
-  } catch {
-    throw damaged("is not JSON");
-  }
-  const { format, text, author, at, sha256, from } = entry;
-  if (format !== entryFormat)
-    throw damaged(`has format ${String(format)}: another release of Penstock has written it`);
-  const isWhole = typeof text === "string" && typeof author === "string" && typeof at === "string";
-  if (!isWhole || createHash("sha256").update(text).digest("hex") !== sha256)
-    throw damaged("differs from its checksum");
-  return { version, text, author, atMs: Date.parse(at), sha256, from: from as number | undefined };
-}
-
-/** Reads the leader's entry. Returns undefined without a bucket or an entry. */
-async function readEntry(
-  connection: NatsConnection,
-  place: BucketPlace,
-  key: string,
-): Promise<Uint8Array | undefined> {
-  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
-  try {
-    const query = { last_by_subj: subjectsOf(place) + key };
-    const message = await manager.streams.getMessage(streamOf(place), query);
-    return message === null || message.data.length === 0 ? undefined : message.data;
-  } catch (error) {
-    if (isApiError(error, apiCodes.streamNotFound)) return undefined;
-    throw error;
-  }
 }
 
 /** Returns undefined also for a damaged entry, so that applying a file again repairs it. */
@@ -210,15 +128,6 @@ async function ensureSecret(connection: NatsConnection, options: OfProject): Pro
     const value = randomBytes(secretBytes);
     return { key: `${options.id}.${secretKey}`, value, expect: { lastSubjectSequence: 0 } };
   });
-}
-
-async function keysOf(connection: NatsConnection, { id, ...place }: OfProject): Promise<string[]> {
-  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
-  const stream = streamOf(place);
-  if ((await streamInfoOf(manager, stream)) === undefined) return [];
-  const filter = `${subjectsOf(place)}${id}.*`;
-  const { state } = await manager.streams.info(stream, { subjects_filter: filter });
-  return Object.keys(state.subjects ?? {}).map((key) => key.slice(subjectsOf(place).length));
 }
 
 async function eraseOld(
@@ -252,9 +161,9 @@ async function eraseEntry(
   place: BucketPlace,
   key: string,
 ): Promise<void> {
-  const stream = streamOf(place);
+  const stream = rulesStream(place);
   try {
-    const query = { last_by_subj: subjectsOf(place) + key };
+    const query = { last_by_subj: rulesSubjects(place) + key };
     const message = await manager.streams.getMessage(stream, query);
     if (message !== null) await manager.streams.deleteMessage(stream, message.seq, true);
   } catch (error) {

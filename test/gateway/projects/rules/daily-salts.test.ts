@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { jetstream } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
 import {
   DailySalts,
@@ -103,5 +104,26 @@ test("without the store there is no salt, which is reported, and it is there lat
   expect(salts.saltOf("shop", day)).toBeUndefined();
   rig.server.thaw();
   await expect.poll(() => salts.saltOf("shop", day)?.length, { timeout: 20_000 }).toBe(32);
-  expect(salts.warnings[0]).toBe("daily salts: the store does not answer, trying again");
+  expect(salts.warnings[0]).toBe("daily salts: cannot be read or erased, trying again");
 });
+
+test("a damaged salt stops neither the salts of other projects nor the erasure", async () => {
+  const place = newPlace();
+  const clock = { nowMs: day * dayMs + 60_000 };
+  const other = saltsAt(place, clock);
+  await other.provide("blog");
+  const old = other.saltOf("blog", day)!;
+  await other.close();
+  clock.nowMs += 3 * dayMs;
+  const salts = saltsAt(place, clock);
+  await jetstream(rig.connection).publish(`$KV.${place.prefix}_salts.shop.${day + 3}`, "short");
+  await salts.provide("shop");
+  expect(salts.saltOf("shop", day + 3)).toBeUndefined();
+  clock.nowMs -= dayMs;
+  await salts.provide("blog");
+  clock.nowMs += dayMs;
+  // The loop has the work for both.
+  await expect.poll(() => isInStore(old), { timeout: 60_000, interval: 200 }).toBe(false);
+  expect(salts.saltOf("blog", day + 3)).toHaveLength(32);
+  expect(salts.saltOf("shop", day + 3)).toBeUndefined();
+}, 70_000);

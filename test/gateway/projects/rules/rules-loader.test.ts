@@ -1,15 +1,19 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
 import {
   addProject,
   listProjects,
+  removeEntry,
   rotateKey,
   setQuota,
 } from "../../../../src/gateway/projects/registry/commands.ts";
 import { writeEntry } from "../../../../src/gateway/projects/registry/entry-write.ts";
-import { applyRules, readSecret } from "../../../../src/gateway/projects/rules/versions.ts";
+import { readSecret } from "../../../../src/gateway/projects/rules/stored-versions.ts";
+import { applyRules, removeRules } from "../../../../src/gateway/projects/rules/versions.ts";
 import { managerOf } from "../../../../src/platform/nats/api.ts";
+import { startNatsServer } from "../../../kit/nats-server.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -160,3 +164,107 @@ test("rules stay in use while NATS is down, and a version applied later is loade
     .poll(() => registry.byKey("phc_shop")?.rules?.version, { timeout: 30_000, interval: 20 })
     .toBe(2);
 });
+
+/** Deletes the registry, and writes entries into a new one. */
+async function restoreRegistry(place: Place, entries: readonly object[]): Promise<void> {
+  await (await streams()).delete(`KV_${place.prefix}_projects`);
+  const bucket = await openBucket(rig.connection, place);
+  for (const entry of entries) await bucket.put("shop", JSON.stringify(entry));
+}
+
+describe("after the loss of the registry", () => {
+  test("a project that is added again gets the newest version of its rules", async () => {
+    const place = newPlace();
+    const at = await shop(place);
+    await applyRules(rig.connection, { ...at, text: dropY, author });
+    await restoreRegistry(place, []);
+    expect(await addProject(rig.connection, { ...at, key: "phc_shop" })).toMatchObject({
+      rulesVersion: 2,
+    });
+    const registry = await registryOn(rig, place);
+    expect(registry.byKey("phc_shop")?.rules?.rules.map(({ name }) => name)).toEqual(["no-y"]);
+    expect(await addProject(rig.connection, { ...at, id: "blog" })).toMatchObject({
+      rulesVersion: undefined,
+    });
+  });
+
+  test("a project whose entry lacks its version gets a temporary error until rules are applied", async () => {
+    const place = newPlace();
+    const at = await shop(place);
+    const entry = { id: "shop", name: "shop", keys: ["phc_shop"], enabled: true };
+    await restoreRegistry(place, [entry]);
+    await addProject(rig.connection, { ...place, id: "blog", key: "phc_blog" });
+    const registry = await registryOn(rig, place);
+    expect(registry.byKey("phc_shop")).toBeUndefined();
+    expect(registry.refusalOf("phc_shop")).toContain("The rules of the project");
+    expect(registry.byKey("phc_blog")).toBeDefined();
+    expect(registry.rulesUnusable).toBe(1);
+    expect(registry.warnings[0]).toContain("its registry entry has no version");
+    expect(registry.lines.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining("its events get 503"),
+    );
+    await applyRules(rig.connection, { ...at, text: "rules: []\n", author });
+    await expect.poll(() => registry.byKey("phc_shop")?.rules?.version, soon).toBe(2);
+    expect([registry.rulesUnusable, registry.warnings]).toEqual([0, []]);
+  });
+
+  test("a running gateway continues with the rules that it has", async () => {
+    const place = newPlace();
+    await shop(place);
+    const registry = await registryOn(rig, place);
+    const entry = { id: "shop", name: "Restored", keys: ["phc_shop"], enabled: true };
+    await restoreRegistry(place, [entry]);
+    await expect.poll(() => registry.byKey("phc_shop")?.name, soon).toBe("Restored");
+    expect(registry.byKey("phc_shop")?.rules?.version).toBe(1);
+    expect(registry.warnings[0]).toContain("its events are handled by version 1");
+  });
+
+  test("another text under the same number replaces the text in use", async () => {
+    const place = newPlace();
+    const at = await shop(place);
+    const registry = await registryOn(rig, place);
+    await (await streams()).delete(rulesStream(place));
+    await restoreRegistry(place, []);
+    await addProject(rig.connection, { ...at, key: "phc_shop" });
+    expect(await applyRules(rig.connection, { ...at, text: dropY, author })).toMatchObject({
+      version: 1,
+    });
+    const names = () => registry.byKey("phc_shop")?.rules?.rules.map(({ name }) => name);
+    await expect.poll(names, soon).toEqual(["no-y"]);
+  });
+});
+
+test("a project that is removed and added again has no rules", async () => {
+  const place = newPlace();
+  const at = await shop(place);
+  const registry = await registryOn(rig, place);
+  await removeEntry(rig.connection, at);
+  await expect.poll(() => registry.has("shop"), soon).toBe(false);
+  await removeRules(rig.connection, at);
+  await addProject(rig.connection, { ...at, key: "phc_shop" });
+  await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+  expect([registry.byKey("phc_shop")?.rules, registry.warnings]).toEqual([undefined, []]);
+});
+
+test("a gateway that may not read the rules bucket accepts projects without rules, and warns", async () => {
+  const place = newPlace();
+  const denied = `publish: { deny: "$JS.API.STREAM.INFO.${rulesStream(place)}" }`;
+  const users = `{ user: a, password: p }, { user: g, password: p, permissions: { ${denied} } }`;
+  const own = await startNatsServer({ extraConfig: `authorization { users: [${users}] }` });
+  onTestFinished(() => own.remove());
+  const as = async (user: string) => {
+    const connection = await connect({ servers: own.url, user, pass: "p" });
+    onTestFinished(() => connection.close());
+    return connection;
+  };
+  const operator = await as("a");
+  await addProject(operator, { ...place, id: "shop", key: "phc_shop" });
+  await addProject(operator, { ...place, id: "blog", key: "phc_blog" });
+  await applyRules(operator, { ...place, id: "blog", text: dropX, author });
+  const registry = await registryOn(rig, place, 20, { connection: await as("g") });
+  expect(registry.byKey("phc_shop")?.id).toBe("shop");
+  expect(registry.byKey("phc_blog")).toBeUndefined();
+  expect(registry.lines.map(({ message }) => message)).toContain(
+    "project registry: cannot read the rules bucket",
+  );
+}, 30_000);
