@@ -108,6 +108,19 @@ export function keepReplaced(
   verdict.replaced += `${comma}"${name}":${storedToken(token)}`;
 }
 
+/** Removes members from the field `replaced`. Returns whether it had any of them. */
+export function forgetReplaced(
+  verdict: Pick<Verdict, "replaced">,
+  names: ReadonlySet<string>,
+): boolean {
+  if (names.size === 0) return false;
+  const members = Object.entries(JSON.parse(`{${verdict.replaced}}`) as Record<string, unknown>);
+  const left = members.filter(([name]) => !names.has(name));
+  if (left.length === members.length) return false;
+  verdict.replaced = JSON.stringify(Object.fromEntries(left)).slice(1, -1);
+  return true;
+}
+
 function storedToken(token: Buffer): string {
   if (token.length <= replacedBytesMax) return token.toString().replaceAll(escapes, cleanEscape);
   const text =

@@ -27,6 +27,7 @@ import {
 import { EventMembers, scalarOf } from "./event-members.ts";
 import type { CompiledSchema } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
+import { ruleTextCharsMax } from "./limits.ts";
 import type { Scalar } from "./rules-file.ts";
 import { TextEdits } from "./text-edits.ts";
 import type { TextPatterns } from "./text-patterns.ts";
@@ -61,6 +62,9 @@ export class RuleApplier {
   #name: string | undefined = undefined;
   #hasChanges = false;
   #hasMembers = false;
+  /** The start of the last hashed distinct id in the body, and its hash. */
+  #sampledStart = -1;
+  #sampleHash = 0;
   /** The rule that filtered or quarantined the last event. */
   rule: CompiledRule | undefined = undefined;
   /** The schema of the last event's name after the rules, unless the guards will drop the event. */
@@ -89,6 +93,7 @@ export class RuleApplier {
     this.#item = item;
     this.#name = undefined;
     this.#hasChanges = false;
+    this.#sampledStart = -1;
     this.rule = undefined;
     this.#hasMembers = plan.needsMembers;
     if (plan.needsMembers) {
@@ -195,10 +200,19 @@ export class RuleApplier {
       case "absent":
         return !this.#members.has(path);
       case "equals": {
-        const value = this.#scalarAt(path);
+        const value = this.#isLong(path) ? undefined : this.#scalarAt(path);
         return value !== undefined && match.values.includes(value);
       }
     }
+  }
+
+  /** Whether the value of a path is longer than any value of a condition. */
+  #isLong(path: number): boolean {
+    const members = this.#members;
+    const entry = members.entryOf(path);
+    const changed = members.changedText(path, entry);
+    if (changed !== undefined) return changed.length > comparedBytesMax;
+    return entry !== 0 && members.endOf(entry) - members.startOf(entry) > comparedBytesMax;
   }
 
   #isLike(path: number, patterns: TextPatterns): boolean {
@@ -216,7 +230,11 @@ export class RuleApplier {
     const members = this.#members;
     const entry = members.entryOf(path);
     const changed = members.changedText(path, entry);
-    if (changed !== undefined) return scalarOf(changed);
+    if (changed !== undefined) {
+      if (changed.length <= matchedBytesMax || changed[0] !== '"') return scalarOf(changed);
+      const bytes = Buffer.from(changed);
+      return stringBeginning(bytes, 0, bytes.length, matchedBytesMax);
+    }
     if (entry === 0) return undefined;
     const { body } = this.#item;
     switch (members.typeOf(entry)) {
@@ -367,8 +385,14 @@ export class RuleApplier {
       return true;
     }
     return this.#replaceEach(path, isObserved, (changed, entry) =>
-      (changed ?? this.#sentText(entry)) === text ? undefined : text,
+      (changed ?? this.#sentTextLike(text, entry)) === text ? undefined : text,
     );
+  }
+
+  /** Returns the sent text; "" if it cannot be the same as the other text. */
+  #sentTextLike(other: string, entry: number): string {
+    const bytes = this.#members.endOf(entry) - this.#members.startOf(entry);
+    return bytes > 3 * other.length ? "" : this.#sentText(entry);
   }
 
   #sentText(entry: number): string {
@@ -410,11 +434,11 @@ export class RuleApplier {
 
   /** Events without a distinct id are in every sample, because the guards drop them. */
   #isInSample(limit: number): boolean {
-    const { body, table, row } = this.#item;
+    const { table, row } = this.#item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId);
     if (!isNothing(type)) {
       const [start, end] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
-      return isSampled(body, { start, end, type }, limit);
+      return this.#isSampled({ start, end, type }, limit);
     }
     if (!this.#hasMembers) return this.#isPropertiesIdInSample(limit);
     const members = this.#members;
@@ -424,22 +448,31 @@ export class RuleApplier {
       const changed = members.changedText(path, entry);
       if (changed !== undefined) {
         const text = String(scalarOf(changed) ?? "");
-        if (text !== "") return isTextSampled(text, limit);
+        if (text !== "") return hashOfText(text) < limit;
       } else if (entry !== 0 && !isNothing(members.typeOf(entry))) {
         const [start, end] = [members.startOf(entry), members.endOf(entry)];
-        return isSampled(body, { start, end, type: members.typeOf(entry) }, limit);
+        return this.#isSampled({ start, end, type: members.typeOf(entry) }, limit);
       }
     }
     return true;
   }
 
   #isPropertiesIdInSample(limit: number): boolean {
-    const { body, table, row } = this.#item;
+    const { table, row } = this.#item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.PropertiesDistinctId);
     if (isNothing(type)) return true;
     const start = table[row + Row.PropertiesDistinctIdStart]!;
     const end = table[row + Row.PropertiesDistinctIdEnd]!;
-    return isSampled(body, { start, end, type }, limit);
+    return this.#isSampled({ start, end, type }, limit);
+  }
+
+  /** Hashes a sent id only once for all rules. */
+  #isSampled(id: { start: number; end: number; type: TokenType }, limit: number): boolean {
+    if (this.#sampledStart !== id.start) {
+      this.#sampledStart = id.start;
+      this.#sampleHash = hashOfId(this.#item.body, id);
+    }
+    return this.#sampleHash < limit;
   }
 }
 
@@ -450,24 +483,29 @@ function hasReadableProperties({ body, table, row }: ItemView): boolean {
   return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
-function isSampled(
+function hashOfId(
   body: Buffer,
   { start, end, type }: { start: number; end: number; type: TokenType },
-  limit: number,
-): boolean {
-  if (type === TokenType.EmptyString) return true;
+): number {
+  if (type === TokenType.EmptyString) return alwaysSampled;
   if (type === TokenType.PlainString && end - start <= plainIdBytesMax && body[start + 1]! > 0x20)
-    return sampleHash(body, start + 1, end - 1) < limit;
-  return isTextSampled(distinctIdText(body, start, end, type).text, limit);
+    return sampleHash(body, start + 1, end - 1);
+  return hashOfText(distinctIdText(body, start, end, type).text);
 }
+
+/** Below the limit of each sample. */
+const alwaysSampled = -1;
+
+/** Bytes of the longest text of a rule with quotes, if all its characters are escaped. */
+const comparedBytesMax = 6 * ruleTextCharsMax + 2;
 
 /** The stored text of a plain id of so many bytes is the id itself. */
 const plainIdBytesMax = 402;
 
-function isTextSampled(text: string, limit: number): boolean {
-  if (text === "") return true;
+function hashOfText(text: string): number {
+  if (text === "") return alwaysSampled;
   const bytes = Buffer.from(text);
-  return sampleHash(bytes, 0, bytes.length) < limit;
+  return sampleHash(bytes, 0, bytes.length);
 }
 
 /** Returns the JSON text of the first complete characters; undefined if the text is short. */

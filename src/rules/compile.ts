@@ -11,6 +11,7 @@ import { AddressRule, type SaltOf } from "./address.ts";
 import { type CompiledSchema, compileSchema } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import {
+  effectProperties,
   type Match,
   type PropertyMatch,
   type PropertyPath,
@@ -20,6 +21,7 @@ import {
   type Scalar,
   splitPath,
 } from "./rules-file.ts";
+import { globsOf, storableText, valuePassesOf } from "./rules-work.ts";
 import { TextPatterns } from "./text-patterns.ts";
 import { UrlCutter, urlProperties } from "./url-cutter.ts";
 
@@ -119,6 +121,10 @@ const namesInLib: ReadonlyMap<string, string> = new Map([
 
 /** Work of one rule for one event, in copied bytes. */
 const bytesPerRule = 64;
+/** Work of one condition on a property, an SDK or its version, in copied bytes. */
+const bytesPerTest = 128;
+/** Work of one glob for a long text, in copied bytes. */
+const bytesPerGlob = 256;
 /** Work of finding the members of an event and of writing it again, per byte, in copied bytes. */
 const bytesPerChangedByte = 4;
 /** Work of one HMAC, in copied bytes. */
@@ -150,8 +156,17 @@ export class CompiledRules {
   readonly otherDistinctIdPath: number;
   /** The paths up to this one are `$set`, `$set_once` and `$unset`: the event can have them too. */
   readonly lastTopPath: number;
+  /**
+   * Members that rules change in part. If the client sent such a member with a wrong type, the
+   * record does not keep its value in `replaced`, because the rules cannot read it.
+   */
+  readonly partlyChanged: ReadonlySet<string>;
   readonly #plans: PlanCache;
   readonly #hashes: number;
+  readonly #globs: number;
+  readonly #tests: number;
+  /** The maximum number of times that one value is hashed or cut. */
+  readonly #valuePasses: number;
   readonly #rewrites: boolean;
 
   constructor(file: RulesFile, context: RulesContext) {
@@ -184,6 +199,10 @@ export class CompiledRules {
     });
     this.counts = new Float64Array(this.rules.length);
     this.#plans = new PlanCache(this.rules, cutsUrls, this.schemas);
+    this.partlyChanged = partlyChangedBy(file);
+    this.#globs = globsOf(file.rules);
+    this.#tests = this.rules.reduce((sum, rule) => sum + testsOf(rule), 0);
+    this.#valuePasses = Math.max(1, ...valuePassesOf(file.rules).values());
     this.#hashes = actions.reduce(
       (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
       0,
@@ -219,8 +238,12 @@ export class CompiledRules {
   workOf(bytes: number, events: number): number {
     if (!this.readsEvents) return 0;
     return (
-      events * (this.rules.length * bytesPerRule + this.#hashes * bytesPerHash) +
-      (this.#rewrites ? bytes * bytesPerChangedByte : 0)
+      events *
+        (this.rules.length * bytesPerRule +
+          this.#tests * bytesPerTest +
+          this.#globs * bytesPerGlob +
+          this.#hashes * bytesPerHash) +
+      (this.#rewrites ? bytes * bytesPerChangedByte * this.#valuePasses : 0)
     );
   }
 
@@ -285,6 +308,34 @@ export class CompiledRules {
   }
 }
 
+function testsOf({ properties, sdk, sdkVersion }: CompiledRule): number {
+  return properties.length + (sdk === undefined ? 0 : 1) + (sdkVersion === undefined ? 0 : 1);
+}
+
+/** Returns the names of the members that the enforced rules or the privacy section change in part. */
+function partlyChangedBy({ privacy, rules }: RulesFile): ReadonlySet<string> {
+  const enforced = rules.filter(({ mode }) => mode === "enforce").flatMap(({ actions }) => actions);
+  const paths = enforced.flatMap((action): readonly PropertyPath[] => {
+    switch (action.kind) {
+      case "remove":
+      case "hash":
+        return action.paths;
+      case "cut":
+        return [...action.bytes.keys()];
+      case "keepOnly":
+        return effectProperties.map((name) => `${name}.`);
+      default:
+        return [];
+    }
+  });
+  const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
+  return new Set(
+    [...paths, ...(cutsUrls ? urlProperties : [])]
+      .filter((path) => path.includes("."))
+      .map((path) => path.slice(0, path.indexOf("."))),
+  );
+}
+
 function patternsOf(patterns: readonly string[] | undefined): TextPatterns | undefined {
   return patterns === undefined ? undefined : new TextPatterns(patterns);
 }
@@ -296,11 +347,6 @@ function namesOfSdk(name: string): string[] {
 
 function scalarText(value: Scalar): string {
   return JSON.stringify(typeof value === "string" ? storableText(value) : value);
-}
-
-/** Replaces characters that no record has. */
-function storableText(text: string): string {
-  return text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
 const actionsWithoutMembers: ReadonlySet<CompiledAction["kind"]> = new Set([

@@ -1,7 +1,7 @@
 // Limits of a rules file. They bound the work of a check, and of each event in a gateway.
 
 export const rulesFileBytesMax = 262_144;
-export const rulesMax = 1_000;
+export const rulesMax = 200;
 export const schemasMax = 100;
 /** Maximum elements of a list, and members of a map, in one rule. */
 export const elementsMax = 200;
@@ -9,6 +9,10 @@ export const elementsMax = 200;
 export const ruleTextCharsMax = 200;
 /** Maximum number of `*` in one pattern. */
 export const starsMax = 8;
+/** Maximum number of patterns with `*` in all rules. */
+export const globsMax = 1_000;
+/** Maximum number of times that the rules hash or cut the value of one path. */
+export const valuePassesMax = 20;
 /** Maximum nesting of maps and lists, including the schemas. */
 export const rulesDepthMax = 32;
 /** Maximum nesting of schemas. The schema of `properties` is the first level. */

@@ -5,15 +5,18 @@ import type { Lane } from "../platform/base/lane.ts";
 import { findConflicts } from "./conflicts.ts";
 import {
   elementsMax,
+  globsMax,
   rulesFileBytesMax,
   rulesMax,
   ruleTextCharsMax,
   schemasMax,
   starsMax,
+  valuePassesMax,
 } from "./limits.ts";
 import {
   type Action,
   type EventSchema,
+  effectProperties,
   type IpRule,
   type Match,
   noPrivacy,
@@ -27,6 +30,7 @@ import {
   schemaModes,
   splitPath,
 } from "./rules-file.ts";
+import { globsOf, valuePassesOf } from "./rules-work.ts";
 import { readPropertiesSchema } from "./schema-subset.ts";
 import { type Member, type RuleError, shown, YamlReader } from "./yaml-reader.ts";
 
@@ -41,10 +45,6 @@ export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */
 export const keyProperties: readonly string[] = ["api_key", "token"];
 
-/** Properties whose members change people and groups. */
-export const effectProperties: readonly string[] = [
-  ...["$set", "$set_once", "$unset", "$groups", "$group_set", "$group_unset"],
-];
 /** Actions that would replace such a property by a value without members. */
 const wholeKinds: readonly string[] = ["hash", "cut", "set"];
 
@@ -122,6 +122,10 @@ class RulesReader {
       this.#schema(node),
     );
     this.#refuseSameNames(rules, schemas);
+    this.#refuseMuchWork(
+      root,
+      rules.map(({ value }) => value),
+    );
     const conflicts = findConflicts(rules.map(({ value }) => value));
     for (const { index, action, message } of conflicts) {
       const { node, value } = rules[index]!;
@@ -333,6 +337,22 @@ class RulesReader {
         );
       events.add(value.event);
     }
+  }
+
+  /** Refuses files that would make one event slow. */
+  #refuseMuchWork(root: ParsedNode, rules: readonly Rule[]): void {
+    const globs = globsOf(rules);
+    if (globs > globsMax)
+      this.#yaml.fail(
+        root,
+        `the rules have ${globs} patterns with *; the maximum is ${globsMax}: use exact names`,
+      );
+    for (const [path, passes] of valuePassesOf(rules))
+      if (passes > valuePassesMax)
+        this.#yaml.fail(
+          root,
+          `${passes} times a rule hashes or cuts ${shown(path)}; the maximum is ${valuePassesMax}: combine the rules, as match.event can be a list`,
+        );
   }
 
   /** The value of a member of a rule; the rule itself if it has no such member. */

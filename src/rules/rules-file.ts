@@ -109,3 +109,8 @@ export const noPrivacy: Privacy = {
   cutFragment: false,
   cookieless: false,
 };
+
+/** Properties whose members change people and groups. */
+export const effectProperties: readonly string[] = [
+  ...["$set", "$set_once", "$unset", "$groups", "$group_set", "$group_unset"],
+];

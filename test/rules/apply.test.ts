@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
+import type { Action } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
@@ -242,4 +243,28 @@ test("an observed rule only counts what it would do", () => {
   expect(records.map(({ properties }) => properties)).toEqual([{ email: 1 }, {}, { email: 1 }]);
   expect([...rules.counts]).toEqual([2, 3, 2]);
   expect(records.map((record) => record["rules"])).toEqual([undefined, 5, 5]);
+});
+
+test("a text in place of an object does not keep what a rule removes inside", () => {
+  const texts = `"$set":"{\\"email\\":\\"a@b\\"}","properties":{"$groups":"a@b","x":1}`;
+  const replacedWith = (action: Action): unknown => {
+    const rules = compiled([ruleOf({}, action)]);
+    const event = `{"event":"e","distinct_id":"u",${texts}}`;
+    return take(event, { rules }).records[0]!["replaced"];
+  };
+  expect(replacedWith({ kind: "remove", paths: ["email"] })).toMatchObject({
+    ...{ $set: '{"email":"a@b"}', $groups: "a@b" },
+  });
+  expect(replacedWith({ kind: "remove", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });
+  expect(replacedWith({ kind: "hash", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });
+  expect(replacedWith({ kind: "keepOnly", paths: ["x"] })).toBeUndefined();
+});
+
+test("a long value that a rule has shortened can match, and a long one cannot", () => {
+  const rules = compiled([
+    ruleOf({}, { kind: "cut", bytes: new Map([["p", 3]]) }),
+    ruleOf({ properties: new Map([["p", { kind: "equals", values: ["xxx"] }]]) }, { kind: "drop" }),
+  ]);
+  const event = { event: "e", distinct_id: "u", properties: { p: "x".repeat(5_000) } };
+  expect(take(event, { rules }).records).toEqual([]);
 });

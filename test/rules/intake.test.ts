@@ -46,6 +46,15 @@ test("a large body with many rules is processed in many turns", async () => {
   expect(Math.max(...kit.eventsOfTurns)).toBeLessThan(512);
 });
 
+test("a turn has few events if the rules have many globs", async () => {
+  const globs = Array.from({ length: 1_000 }, (_, index) => `*x${index}`);
+  const kit = new IntakeKit({ rules: compiled([ruleOf({ event: globs }, { kind: "drop" })]) });
+  const sent = kit.send(bodyOf({ name: "e", project: "a", events: 100, padding: 60 }));
+  await sent.work;
+  await until(() => sent.answer !== undefined);
+  expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(4);
+});
+
 test("the message ids of a retry are those of the body as sent", async () => {
   const uuids = (name: string): Buffer => {
     const batch = Array.from({ length: 9_000 }, (_, index) => ({

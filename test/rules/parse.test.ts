@@ -1,6 +1,12 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { rulesDepthMax, rulesFileBytesMax, rulesMax } from "../../src/rules/limits.ts";
+import {
+  globsMax,
+  rulesDepthMax,
+  rulesFileBytesMax,
+  rulesMax,
+  valuePassesMax,
+} from "../../src/rules/limits.ts";
 import { parseRules, parseRulesBytes } from "../../src/rules/parse.ts";
 import { bad, rule, whole } from "./rules-kit.ts";
 
@@ -159,5 +165,24 @@ test("parseRulesBytes rejects a binary file and bytes that are not UTF-8, with t
   expect(parseRulesBytes(Buffer.from("\ufeffrules: []\n"))).toHaveProperty("rules");
   expect(shown(parseRulesBytes(Buffer.alloc(rulesFileBytesMax + 1, 0x20)))).toEqual([
     `1:1 the file is larger than ${rulesFileBytesMax} bytes, the maximum of a rules file`,
+  ]);
+});
+
+test("a file that would make one event slow is rejected", () => {
+  const rules = (count: number, body: string) =>
+    `rules:\n${Array.from({ length: count }, (_, index) => `  - { name: r${index}, ${body} }\n`).join("")}`;
+  const cuts = `cut: { p: 600000 }`;
+  expect(outcome(rules(valuePassesMax, cuts))).toHaveProperty("rules");
+  expect(outcome(rules(valuePassesMax + 1, cuts))).toEqual([
+    `1:1 ${valuePassesMax + 1} times a rule hashes or cuts "p"; the maximum is ${valuePassesMax}: combine the rules, as match.event can be a list`,
+  ]);
+  const globs = (count: number) =>
+    rules(
+      count / 100,
+      `match: { sdk: [${Array.from({ length: 100 }, (_, at) => `"a${at}*"`)}] }, set: { a: 1 }`,
+    );
+  expect(outcome(globs(globsMax))).toHaveProperty("rules");
+  expect(outcome(globs(globsMax + 100))).toEqual([
+    `1:1 the rules have ${globsMax + 100} patterns with *; the maximum is ${globsMax}: use exact names`,
   ]);
 });

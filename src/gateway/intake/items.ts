@@ -10,6 +10,7 @@ import { mergedBytesMax, namesBytesMax, PersonFields } from "../../records/perso
 import type { RecordWriter } from "../../records/record.ts";
 import { Header, Row, type Scanner, TokenType } from "../../records/table.ts";
 import {
+  forgetReplaced,
   isStorable,
   keepReplaced,
   type RequestFacts,
@@ -233,6 +234,10 @@ export class ItemTaker {
     ) {
       const detail = `Merging would exceed ${mergedBytesMax} bytes of $set or $set_once, or ${namesBytesMax} bytes of $unset`;
       refuse(verdict, "event_too_large", detail);
+    }
+    if (job.rules !== undefined && verdict.replaced !== "") {
+      const { partlyChanged, version } = job.rules.rules;
+      if (forgetReplaced(verdict, partlyChanged)) verdict.rules = version;
     }
     return item;
   }

@@ -26,7 +26,7 @@ import type {
   QuarantineTaker,
   RequestQuarantine,
 } from "../intake/quarantine-port.ts";
-import { lineOf } from "./rejected-item.ts";
+import { detailCharactersMax, lineOf } from "./rejected-item.ts";
 
 /** Maximum bytes of a stored item. */
 export const itemBytesMax = 262_144;
@@ -35,8 +35,8 @@ export const heldBytesMax = 8_388_608;
 /** The rate of one project, and the bytes that it may exceed the rate by after a pause. */
 const projectBytesPerSecond = 524_288;
 export const projectBurstBytes = 4_194_304;
-/** Bytes that a line has in addition to its item, mostly. */
-const lineOverheadBytes = 256;
+/** Bytes that a line has in addition to its texts, and that its objects need in memory. */
+const lineOverheadBytes = 512;
 /** Bytes of lines at which a message ends. A longer line is a message of its own. */
 const messageBytesTarget = 262_144;
 /** Time in which the items of a project are gathered into one message. */
@@ -261,6 +261,15 @@ const lostReasons: Record<LostCause, string> = {
   store: "JetStream did not acknowledge them",
 };
 
+/** Returns the bytes of the texts next to the item. JavaScript may need two bytes per character. */
+function textBytesOf(
+  { projectId, additions = "" }: QuarantineOrigin,
+  { detail, rule = "" }: QuarantinedItem,
+): number {
+  const detailLength = Math.min(detail.length, detailCharactersMax);
+  return 2 * (detailLength + rule.length + projectId.length + additions.length);
+}
+
 function bytesOf(lines: readonly HeldLine[]): number {
   return lines.reduce((sum, { heldBytes }) => sum + heldBytes, 0);
 }
@@ -280,7 +289,7 @@ class RequestItems implements RequestQuarantine {
   take(item: QuarantinedItem): void {
     const { projectId, receivedAtMs } = this.#origin;
     const itemBytes = item.end - item.start;
-    const heldBytes = itemBytes + lineOverheadBytes;
+    const heldBytes = itemBytes + textBytesOf(this.#origin, item) + lineOverheadBytes;
     if (itemBytes > itemBytesMax) this.#tooLarge++;
     else if (!this.#quarantine.reserve(projectId, heldBytes)) this.#overflow++;
     else {

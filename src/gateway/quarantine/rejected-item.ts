@@ -35,7 +35,7 @@ export interface RejectedLine {
 }
 
 /** Maximum characters of a detail. */
-const detailCharactersMax = 1_024;
+export const detailCharactersMax = 1_024;
 
 /** Returns the line, with its line feed. */
 export function lineOf(

@@ -2,7 +2,11 @@ import { Buffer } from "node:buffer";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { QuarantinedItem } from "../../../src/gateway/intake/quarantine-port.ts";
-import { type LostCause, Quarantine } from "../../../src/gateway/quarantine/quarantine.ts";
+import {
+  heldBytesMax,
+  type LostCause,
+  Quarantine,
+} from "../../../src/gateway/quarantine/quarantine.ts";
 import { RejectedStreams } from "../../../src/gateway/quarantine/rejected-streams.ts";
 import { connectNats } from "../../../src/platform/nats/link.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -72,6 +76,22 @@ describe("the quarantine", () => {
     await quarantine.close();
     expect(counts).toMatchObject({ stored: 2, lost: new Map() });
     expect(await messages()).toBe(1);
+  });
+
+  test("counts the texts next to an item as memory", async () => {
+    const { quarantine, request, counts } = await startQuarantine({ hasStreams: true });
+    const taken = 10_000;
+    const texts = { reason: "schema", detail: "d".repeat(5_000), rule: "r".repeat(200) } as const;
+    const flood = request();
+    for (let count = 0; count < taken; count++) flood.take({ ...item, ...texts });
+    expect(quarantine.heldBytes).toBeLessThanOrEqual(heldBytesMax);
+    flood.settle(true);
+    const stored = taken - (counts.lost.get("overflow") ?? 0);
+    expect(stored).toBeGreaterThan(1_000);
+    expect(stored * (1_024 + 200 + body.length)).toBeLessThan(heldBytesMax);
+    await quarantine.close();
+    expect(counts.stored).toBe(stored);
+    expect(quarantine.heldBytes).toBe(0);
   });
 
   test("counts items as lost if their stream is missing, and asks for the stream", async () => {
