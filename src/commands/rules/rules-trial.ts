@@ -9,7 +9,13 @@ import { createNativeScanner } from "../../records/native.ts";
 import { Header, Row, ScanStatus } from "../../records/table.ts";
 import { Outcome, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRules, compileRules } from "../../rules/compile.ts";
-import type { PropertyPath, Rule, RuleMode, RulesFile, Scalar } from "../../rules/rules-file.ts";
+import {
+  type PropertyPath,
+  type Rule,
+  type RuleMode,
+  type RulesFile,
+  splitPath,
+} from "../../rules/rules-file.ts";
 import { SchemaTrial } from "./schema-trial.ts";
 
 type Effect = "dropped" | "quarantined" | "changed";
@@ -173,19 +179,18 @@ function hiddenBy(rules: readonly Rule[]): (path: PropertyPath) => boolean {
     action.kind === "keepOnly" ? [new Set(action.paths)] : [],
   );
   return (path) => {
-    const [whole = ""] = path.split(".", 1);
+    const whole = splitPath(path)?.object ?? path;
     return named.has(path) || named.has(whole) || kept.some((paths) => !paths.has(path));
   };
 }
 
 function valueAt(record: Record<string, unknown>, path: PropertyPath): unknown {
-  const properties = record["properties"] as Record<string, unknown> | undefined;
-  if (properties !== undefined && Object.hasOwn(properties, path)) return properties[path];
-  const dot = path.indexOf(".");
-  if (dot === -1) return undefined;
-  const [object, name] = [path.slice(0, dot), path.slice(dot + 1)];
-  const members = [properties?.[object], record[object]] as (Record<string, Scalar> | undefined)[];
-  return members.find((one) => one?.[name] !== undefined)?.[name];
+  const { object, name } = splitPath(path)!;
+  const properties = (record["properties"] ?? {}) as Record<string, unknown>;
+  const objects = object === undefined ? [properties] : [properties[object], record[object]];
+  for (const one of objects as (Record<string, unknown> | undefined)[])
+    if (one !== undefined && Object.hasOwn(one, name)) return one[name];
+  return undefined;
 }
 
 function shownValue(value: unknown): unknown {
