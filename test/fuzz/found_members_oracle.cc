@@ -35,17 +35,15 @@ struct Names {
 
   Names() {
     uint32_t number = 0;
-    for (const Path &path : kPaths) {
-      const auto *const name =
-          reinterpret_cast<const uint8_t *>(path.name.data());
-      const uint32_t hash =
-          penstock::member_hash(path.level, name, path.name.size());
+    for (const Path& path : kPaths) {
+      const auto* const name = reinterpret_cast<const uint8_t*>(path.name.data());
+      const uint32_t hash = penstock::member_hash(path.level, name, path.name.size());
       // A slot is free if its name ends at 0, so the first name must not be
       // empty.
       size_t slot = hash % kSlots;
       while (slots[slot * penstock::kSlotWords + penstock::kSlotNameEnd] != 0)
         slot = (slot + 1) % kSlots;
-      uint32_t *const words = &slots[slot * penstock::kSlotWords];
+      uint32_t* const words = &slots[slot * penstock::kSlotWords];
       words[penstock::kSlotHash] = hash;
       words[penstock::kSlotNameStart] = static_cast<uint32_t>(text.size());
       text.insert(text.end(), path.name.begin(), path.name.end());
@@ -57,24 +55,21 @@ struct Names {
   }
 };
 
-Words find(const std::vector<uint8_t> &text, const Words &table,
-           const Words &rows, bool lists_all) {
+Words find(const std::vector<uint8_t>& text, const Words& table, const Words& rows,
+           bool lists_all) {
   static const Names names;
-  const penstock::MemberNames given{names.text.data(),  names.text.size(),
-                                    names.slots.data(), kSlots,
-                                    lists_all,          true};
+  const penstock::MemberNames given{
+      names.text.data(), names.text.size(), names.slots.data(), kSlots, lists_all, true};
   const penstock::MemberRows of{table.data(), kRows, rows.data(), rows.size()};
-  const size_t count =
-      penstock::find_members(text.data(), text.size(), of, given, {nullptr, 0});
+  const size_t count = penstock::find_members(text.data(), text.size(), of, given, {nullptr, 0});
   Words found(count * penstock::kFoundWords);
-  const size_t again = penstock::find_members(text.data(), text.size(), of,
-                                              given, {found.data(), count});
+  const size_t again =
+      penstock::find_members(text.data(), text.size(), of, given, {found.data(), count});
   check(again == count, "the same members are found again");
   return found;
 }
 
-void check_entry(const std::vector<uint8_t> &text, const uint32_t *entry,
-                 bool lists_all) {
+void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, bool lists_all) {
   const uint32_t start = entry[penstock::kFoundStart];
   const uint32_t value = entry[penstock::kFoundValueStart];
   const uint32_t end = entry[penstock::kFoundValueEnd];
@@ -84,8 +79,7 @@ void check_entry(const std::vector<uint8_t> &text, const uint32_t *entry,
     check(text[value] == '{' && text[end - 1] == '}', "an object is whole");
     return;
   }
-  check(entry[penstock::kFoundContainer] < start && start < value,
-        "a member is in its object");
+  check(entry[penstock::kFoundContainer] < start && start < value, "a member is in its object");
   check(text[start] == '"', "a member begins with its name");
   if (path == penstock::kUnnamedPath) {
     check(lists_all, "a member without a path is listed on request");
@@ -93,27 +87,22 @@ void check_entry(const std::vector<uint8_t> &text, const uint32_t *entry,
   }
   const std::string_view name = kPaths[path - 1].name;
   const std::string written = '"' + std::string(name) + '"';
-  check(text.size() - start > written.size() &&
-            std::string_view(reinterpret_cast<const char *>(&text[start]),
-                             written.size()) == written,
-        "a path is that of the name");
+  check(
+      text.size() - start > written.size() &&
+          std::string_view(reinterpret_cast<const char*>(&text[start]), written.size()) == written,
+      "a path is that of the name");
 }
 
-} // namespace
+}  // namespace
 
-void check_found_members(penstock::EventScanner &scanner, const uint8_t *bytes,
-                         size_t length) {
+void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, size_t length) {
   std::vector<uint8_t> text(bytes, bytes + length);
-  Words table(penstock::kHeaderWords +
-              kRows * (penstock::kRowWords + penstock::kExtraWords));
-  if (scanner.scan(text.data(), text.size(), table.data(), kRows) !=
-      penstock::ScanStatus::kOk)
+  Words table(penstock::kHeaderWords + kRows * (penstock::kRowWords + penstock::kExtraWords));
+  if (scanner.scan(text.data(), text.size(), table.data(), kRows) != penstock::ScanStatus::kOk)
     return;
   Words rows;
-  for (uint32_t row = 0; row < table[penstock::kRowCount]; row++)
-    rows.push_back(row);
-  if (rows.empty())
-    return;
+  for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) rows.push_back(row);
+  if (rows.empty()) return;
   for (const bool lists_all : {false, true}) {
     const Words found = find(text, table, rows, lists_all);
     for (size_t at = 0; at < found.size(); at += penstock::kFoundWords)
@@ -124,14 +113,13 @@ void check_found_members(penstock::EventScanner &scanner, const uint8_t *bytes,
   rows.push_back(kRows);
   for (uint32_t round = 0; round < 16; round++) {
     state = penstock::spread(state + round);
-    uint32_t &word = table[penstock::kHeaderWords +
-                           state % (table.size() - penstock::kHeaderWords)];
+    uint32_t& word =
+        table[penstock::kHeaderWords + state % (table.size() - penstock::kHeaderWords)];
     const uint32_t before = word;
-    word = round % 2 == 0 ? penstock::spread(state)
-                          : before + (state >> 8) % 5 - 2;
+    word = round % 2 == 0 ? penstock::spread(state) : before + (state >> 8) % 5 - 2;
     find(text, table, rows, true);
     word = before;
   }
 }
 
-} // namespace fuzz
+}  // namespace fuzz

@@ -11,7 +11,6 @@ namespace fuzz {
 
 /** Finds members of the body's items, and of items of arbitrary tables. Checks
  * each entry. */
-void check_found_members(penstock::EventScanner &scanner, const uint8_t *text,
-                         size_t length);
+void check_found_members(penstock::EventScanner& scanner, const uint8_t* text, size_t length);
 
-} // namespace fuzz
+}  // namespace fuzz

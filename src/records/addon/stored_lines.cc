@@ -176,7 +176,8 @@ class LineReader {
         !read_origin(reader, field_start(row, kProperties), line, flags) ||
         !read_field(reader, "", row, kProperties, line, kPartProperties) ||
         !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
-        !read_rules(reader) || !read_schema(reader, line) || !reader.take("}") || reader.left() != 0) {
+        !read_rules(reader) || !read_schema(reader, line) || !reader.take("}") ||
+        reader.left() != 0) {
       head_ = Part{};
       origin_ = Part{};
       return;

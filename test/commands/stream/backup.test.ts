@@ -299,7 +299,7 @@ describe("stream backup and restore", () => {
     await manager.streams.purge("PENSTOCK_LIVE_0", purged);
     const { fault, out } = await stream(["restore", folder]);
     expect(fault).toContain(
-      `the stream PENSTOCK_LIVE_0 exists and has other content than its backup (${content}, the backup 3 messages from 1; both end at 3): a restore never replaces messages. Nothing was changed. Remove the stream`,
+      `the stream PENSTOCK_LIVE_0 exists and has other content than its backup (${content}, the backup 3 messages from 1; both end at 3): a restore never replaces messages. Nothing was changed. Restore into an empty data folder`,
     );
     expect(out).toBe("");
   });
