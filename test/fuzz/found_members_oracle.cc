@@ -97,7 +97,8 @@ void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, bool l
 
 void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, size_t length) {
   std::vector<uint8_t> text(bytes, bytes + length);
-  Words table(penstock::kHeaderWords + kRows * (penstock::kRowWords + penstock::kExtraWords));
+  const uint32_t row_words = penstock::kRowWords;
+  Words table(penstock::kHeaderWords + kRows * (row_words + penstock::kExtraWords));
   if (scanner.scan(text.data(), text.size(), table.data(), kRows) != penstock::ScanStatus::kOk)
     return;
   Words rows;
