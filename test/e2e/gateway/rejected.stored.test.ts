@@ -114,7 +114,7 @@ describe("a flood of rejected events", () => {
       return seriesValue(metrics, stored) + seriesValue(metrics, lost) === sent + 1;
     });
     const metrics = await gateway.metrics();
-    expect(seriesValue(metrics, stored)).toBeGreaterThan(3_000);
+    expect(seriesValue(metrics, stored)).toBeGreaterThan(1_500);
     expect(seriesValue(metrics, lost)).toBeGreaterThan(3_000);
     expect(await rejectedOf(gateway, flooding!)).toHaveLength(seriesValue(metrics, stored) - 1);
     expect(seriesValue(metrics, "penstock_rejected_held_bytes")).toBe(0);

@@ -167,7 +167,7 @@ test("the PostHog sink waits while its folder is missing", async () => {
   const target = targetTo(upstream, { folder });
   const { counts, writer } = startSink(connection, target);
   await expect.poll(() => writer.status(Date.now()).state, within).toBe("writing");
-  rmSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, maxRetries: 10 });
   await storeFrames(connection, [frameOf("shop", [{}])]);
   await expect.poll(() => counts.events, within).toBe(1);
   expect(existsSync(path.join(folder, "positions.json"))).toBe(true);
