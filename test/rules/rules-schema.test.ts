@@ -175,5 +175,5 @@ test("the schema and the parser agree on random files, except for what a schema 
       numRuns: 1_000,
     },
   );
-  expect(accepted).toBeGreaterThan(50);
+  expect(accepted).toBeGreaterThan(20);
 });
