@@ -165,15 +165,15 @@ test("the schema and the parser agree on random files, except for what a schema 
   fc.assert(
     fc.property(anyRule, (one) => agree({ rules: [{ name: "r", ...one }] })),
     {
-      numRuns: 1_000,
+      numRuns: 2_000,
     },
   );
   const schema = { event: "a", version: 1, properties: {} };
   fc.assert(
     fc.property(anySchema, (one) => agree({ schemas: [{ ...schema, ...one }] })),
     {
-      numRuns: 1_000,
+      numRuns: 2_000,
     },
   );
-  expect(accepted).toBeGreaterThan(20);
+  expect(accepted).toBeGreaterThan(50);
 });
