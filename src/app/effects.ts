@@ -101,7 +101,12 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     const { acceptExpired } = options;
     const largeBytesMax = config.effectsLargeBytesMax;
     const writer = new EffectsWriter({
-      ...{ connection, store, log, metrics, acceptExpired, prefix: config.subjectPrefix },
+      connection,
+      store,
+      log,
+      metrics,
+      acceptExpired,
+      prefix: config.subjectPrefix,
       people: { largeBytesMax, ...(options.isChild ? { cacheBytesMax: childCacheBytesMax } : {}) },
       ...(options.isChild
         ? { words: upWords, eventsPerSecondMax: childEventsPerSecondMax * availableParallelism() }

@@ -41,7 +41,9 @@ export async function startGateway(
     const operator = worker === undefined ? await openOperatorSide(base) : undefined;
     const adminPort = operator?.port ?? 0;
     const telemetry = await openTelemetry(config, {
-      ...{ name: "penstock", hasRequests: true, log },
+      name: "penstock",
+      hasRequests: true,
+      log,
       snapshot: worker === undefined ? () => metrics.snapshot() : undefined,
     });
     closers.add(() => telemetry?.close());
@@ -63,7 +65,11 @@ export async function startGateway(
 
     let closed: Promise<void> | undefined;
     return {
-      ...{ port, adminPort, streamCreated, metrics, clientWarnings },
+      port,
+      adminPort,
+      streamCreated,
+      metrics,
+      clientWarnings,
       readiness: () => status.readiness(),
       warnings: () => status.warnings(),
       close: (drainDelayMs = config.drainDelayMs) => {
@@ -86,11 +92,14 @@ async function openOperatorSide(base: GatewayBase) {
     clientWarnings: async () => clientWarnings.latest(),
     readiness: () => status.readiness(),
     publicPort: () => status.publicPort,
-    ...{ tryKey, effectsPort },
+    tryKey,
+    effectsPort,
   });
   const admin = new AdminServer({
     access: portAccess(config, "admin"),
-    ...{ metrics, log, monotonicMs: clock.monotonicMs },
+    metrics,
+    log,
+    monotonicMs: clock.monotonicMs,
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),
     publicPort: () => status.publicPort,

@@ -34,7 +34,8 @@ export async function startWorkers(
     clientWarnings: () => supervisor.clientWarnings(),
     readiness: () => supervisor.readiness(),
     publicPort: () => publicPort,
-    ...{ tryKey, effectsPort },
+    tryKey,
+    effectsPort,
   });
   const snapshot = async () => await supervisor.metrics(await ownMetrics());
   const telemetry = await openTelemetry(config, { name: "penstock", snapshot, log });

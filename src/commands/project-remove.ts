@@ -194,7 +194,9 @@ class Removal {
       const of = (projectId: string) =>
         subjectOf(this.#place.prefix, lane, { partition, projectId });
       const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
-        ...{ stream, subject: of(id), stop },
+        stream,
+        subject: of(id),
+        stop,
       });
       this.#mustContinue();
       say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);

@@ -54,7 +54,9 @@ export async function group(
 ): Promise<void> {
   await readProject(command, { project, json }, async (reader, asOf) => {
     const found = await reader.group({
-      ...{ projectId: project, type: storedIdText(type), key: storedIdText(key) },
+      projectId: project,
+      type: storedIdText(type),
+      key: storedIdText(key),
     });
     if (found === undefined) {
       await requireKnown(command, reader, project);
@@ -121,7 +123,12 @@ function linkTable(found: readonly Link[]): string[] {
   return table([
     ["AT", "KIND", "OUTCOME", "ONE", "OTHER", "EVENT"],
     ...found.map(({ atMs, kind, outcome, a, b, eventUuid }) => [
-      ...[shownTime(atMs), kind, outcome, a, b, eventUuid],
+      shownTime(atMs),
+      kind,
+      outcome,
+      a,
+      b,
+      eventUuid,
     ]),
   ]);
 }

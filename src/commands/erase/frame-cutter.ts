@@ -61,7 +61,11 @@ export class FrameCutter {
     };
     const frame: StoredFrame = {
       ...name,
-      ...{ epoch: 1, projectId: undefined, messageId: "", storedAtMs: 0, data: body },
+      epoch: 1,
+      projectId: undefined,
+      messageId: "",
+      storedAtMs: 0,
+      data: body,
     };
     for (const _ of this.#lines.read(frame, visitor));
     if (found.size === 0) return { erased: 0, kept: 0, data: body, doubtful };
@@ -130,8 +134,15 @@ const groupProperties: ReadonlySet<string> = new Set([
   "$group_unset",
 ]);
 const groupMembers: ReadonlySet<string> = new Set([
-  ...["uuid", "project_id", "event", "kind", "historical"],
-  ...["timestamp", "timestamp_sent", "sent_at", "received_at"],
+  "uuid",
+  "project_id",
+  "event",
+  "kind",
+  "historical",
+  "timestamp",
+  "timestamp_sent",
+  "sent_at",
+  "received_at",
 ]);
 
 function mayNameIds(text: Buffer): boolean {

@@ -96,8 +96,15 @@ export class StreamEraser {
     const { name, state } = options;
     this.#created = state.created;
     this.counts = {
-      ...{ stream: name.stream, from: state.firstSequence, to: state.lastSequence },
-      ...{ scanned: 0, bytes: 0, events: 0, deleted: 0, rewritten: 0, doubtful: 0 },
+      stream: name.stream,
+      from: state.firstSequence,
+      to: state.lastSequence,
+      scanned: 0,
+      bytes: 0,
+      events: 0,
+      deleted: 0,
+      rewritten: 0,
+      doubtful: 0,
     };
   }
 

@@ -33,8 +33,15 @@ export async function eraseRejected(erasure: RejectedErasure): Promise<StreamCou
     const state = await storedStream(manager, stream).state();
     if (state === undefined) continue;
     all.set(stream, {
-      ...{ stream, from: state.firstSequence, to: state.lastSequence },
-      ...{ scanned: 0, bytes: 0, events: 0, deleted: 0, rewritten: 0, doubtful: 0 },
+      stream,
+      from: state.firstSequence,
+      to: state.lastSequence,
+      scanned: 0,
+      bytes: 0,
+      events: 0,
+      deleted: 0,
+      rewritten: 0,
+      doubtful: 0,
     });
   }
   for await (const one of rejectedMessages(connection, { prefix, project, stop })) {

@@ -54,8 +54,12 @@ export function selectionOf(
   for (const id of ids)
     if (!isUuid(id)) throw wrong(`an id is a uuid that \`rejected list\` prints (got "${id}")`);
   return {
-    ...{ project, reason, rule, event },
-    ...{ sinceMs: time("--since", since), untilMs: time("--until", until) },
+    project,
+    reason,
+    rule,
+    event,
+    sinceMs: time("--since", since),
+    untilMs: time("--until", until),
     ids: ids.length === 0 ? undefined : new Set(ids.map((id) => id.toLowerCase())),
   };
 }
@@ -66,9 +70,7 @@ export async function* selectedMessages(
   connection: NatsConnection,
   selection: Selection,
 ): AsyncGenerator<RejectedMessage> {
-  const which = {
-    ...{ prefix: config.subjectPrefix, project: selection.project, stop: context.stop },
-  };
+  const which = { prefix: config.subjectPrefix, project: selection.project, stop: context.stop };
   for await (const one of rejectedMessages(connection, which)) {
     const lines = one.lines.filter((line) => isSelected(line, selection));
     if (lines.length > 0) yield { ...one, lines };
@@ -95,8 +97,11 @@ export async function list(command: ConfiguredCommand, options: ListOptions): Pr
   for (const row of table([
     ["RECEIVED", "PROJECT", "REASON", "EVENT", "ID", "DETAIL"],
     ...newest.map((line) => [
-      ...[`${line.received_at.slice(0, 19)}Z`, line.project_id, reasonText(line)],
-      ...[cut(eventOf(line) ?? "-", eventCharactersMax), line.id],
+      `${line.received_at.slice(0, 19)}Z`,
+      line.project_id,
+      reasonText(line),
+      cut(eventOf(line) ?? "-", eventCharactersMax),
+      line.id,
       cut(line.detail ?? "", detailCharactersMax),
     ]),
   ]))
@@ -113,9 +118,17 @@ const detailCharactersMax = 80;
 function shownItem(line: RejectedLine) {
   const { id, project_id: project, received_at, lane, reason, detail, rule, rules, item } = line;
   return {
-    ...{ id, project, received_at, lane, reason },
-    ...{ rule: rule ?? null, rules_version: rules ?? null, event: eventOf(line) ?? null },
-    ...{ sdk: sdkOf(line) ?? null, detail: detail ?? null, bytes: Buffer.byteLength(item) },
+    id,
+    project,
+    received_at,
+    lane,
+    reason,
+    rule: rule ?? null,
+    rules_version: rules ?? null,
+    event: eventOf(line) ?? null,
+    sdk: sdkOf(line) ?? null,
+    detail: detail ?? null,
+    bytes: Buffer.byteLength(item),
   };
 }
 

@@ -55,7 +55,9 @@ export class ReplayCheck {
       write: () => {},
     };
     this.#taker = new ItemTaker({
-      ...{ slowScanner: createNativeScanner(scannedRows), records, typos: new Typos() },
+      slowScanner: createNativeScanner(scannedRows),
+      records,
+      typos: new Typos(),
       onBug: (bug) => {
         throw bug;
       },
@@ -100,12 +102,25 @@ export class ReplayCheck {
     const tally = new OneNote();
     const frame = { buffer: Buffer.alloc(0), length: 0, events: 0, commit() {}, rollback() {} };
     const job: Job = {
-      ...{ body, scanner: this.#scanner, tally, receivedAtMs, recordBytesMax, skewMs },
-      ...{ needsTimestamp: false, isEngage: false, unreadableSentAt: undefined },
-      ...{ repaired: undefined, additions: undefined, quarantine: () => {} },
+      body,
+      scanner: this.#scanner,
+      tally,
+      receivedAtMs,
+      recordBytesMax,
+      skewMs,
+      needsTimestamp: false,
+      isEngage: false,
+      unreadableSentAt: undefined,
+      repaired: undefined,
+      additions: undefined,
+      quarantine: () => {},
       frames: { sinkFor: () => frame, endTurn() {}, finish() {}, abandon() {} },
       template: this.#records.begin({
-        ...{ projectId: "replay", lane, receivedAtMs, sentAtMs: Number.NaN, clientAddress: "" },
+        projectId: "replay",
+        lane,
+        receivedAtMs,
+        sentAtMs: Number.NaN,
+        clientAddress: "",
       }),
     };
     this.#taker.takeRows(job, 0, 1);

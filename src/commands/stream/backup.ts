@@ -115,7 +115,9 @@ async function bucketsOf(
   const manager = await managerFor(connection);
   const { subjectPrefix: prefix } = config;
   const buckets = [
-    ...[bucketName(prefix), bucketName(prefix, "rules"), limitsBucket(prefix)],
+    bucketName(prefix),
+    bucketName(prefix, "rules"),
+    limitsBucket(prefix),
     erasuresBucketOf(anyStream),
   ];
   const names = buckets.map(bucketStream);
@@ -175,12 +177,10 @@ async function backUp(
   let bytes = 0;
   try {
     const answer = await ask<SnapshotAnswer>(connection, `STREAM.SNAPSHOT.${name}`, {
-      ...{
-        deliver_subject: inbox,
-        no_consumers: !hasConsumers,
-        chunk_size: chunkBytes,
-        jsck: true,
-      },
+      deliver_subject: inbox,
+      no_consumers: !hasConsumers,
+      chunk_size: chunkBytes,
+      jsck: true,
     });
     const arrived = chunks[Symbol.asyncIterator]();
     for (;;) {
@@ -204,10 +204,13 @@ async function backUp(
     await file.sync();
     const { config, state } = answer;
     const manifest = {
-      ...{ config, state },
+      config,
+      state,
       penstock: {
-        ...{ version: formatVersion, created: new Date().toISOString() },
-        ...{ data_bytes: bytes, data_sha256: hash.digest("hex") },
+        version: formatVersion,
+        created: new Date().toISOString(),
+        data_bytes: bytes,
+        data_sha256: hash.digest("hex"),
       },
     };
     const text = `${JSON.stringify(manifest, undefined, 2)}\n`;

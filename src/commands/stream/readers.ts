@@ -44,7 +44,11 @@ export async function countFrom(
       ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }
       : { deliver_policy: DeliverPolicy.StartTime, opt_start_time: from.toISOString() };
   const { num_pending: pending } = await manager.consumers.add(stream, {
-    ...{ name, ...start, ack_policy: AckPolicy.None, mem_storage: true, num_replicas: 1 },
+    name,
+    ...start,
+    ack_policy: AckPolicy.None,
+    mem_storage: true,
+    num_replicas: 1,
     inactive_threshold: countingMs * nanosPerMs,
     ...(subject === undefined ? {} : { filter_subject: subject }),
   });

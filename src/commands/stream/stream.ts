@@ -46,8 +46,13 @@ export async function showStreams(
   for (const line of table([
     ["STREAM", "MESSAGES", "BYTES", "MAX BYTES", "MAX AGE", "OLDEST", "NEWEST", "LIMITS"],
     ...shown.map((one) => [
-      ...[one.stream, String(one.messages), shownBytes(one.bytes), sizeText(one.bytes_max)],
-      ...[ageText(one.age_max_seconds), one.oldest ?? "-", one.newest ?? "-"],
+      one.stream,
+      String(one.messages),
+      shownBytes(one.bytes),
+      sizeText(one.bytes_max),
+      ageText(one.age_max_seconds),
+      one.oldest ?? "-",
+      one.newest ?? "-",
       one.set_by_command.length === 0 ? "settings" : `set: ${one.set_by_command.join(", ")}`,
     ]),
   ]))
@@ -65,8 +70,11 @@ function shownStream({ stream, lane, partition, info, own }: NamedStream, reader
   const { state, config, cluster } = info;
   const hasMessages = state.messages > 0;
   return {
-    ...{ stream, lane, partition },
-    ...{ messages: state.messages, bytes: state.bytes },
+    stream,
+    lane,
+    partition,
+    messages: state.messages,
+    bytes: state.bytes,
     bytes_max: config.max_bytes > 0 ? config.max_bytes : null,
     age_max_seconds: config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null,
     /** The limits that a gateway does not change, because `stream set` has set them. */
@@ -209,7 +217,8 @@ async function applyLimits(
   const which = { prefix: command.config.subjectPrefix, stream };
   const change = async (to: (limits: OwnLimits) => OwnLimits) =>
     await changeOwnLimits(connection, manager, {
-      ...{ ...which, replicas: info.config.num_replicas },
+      ...which,
+      replicas: info.config.num_replicas,
       change: to,
     });
   const settings = () => {

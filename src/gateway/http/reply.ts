@@ -87,8 +87,12 @@ interface Preflight {
 }
 
 const noOptions: ReplyOptions = {
-  ...{ origin: "", close: false, headOnly: false, isV1: false },
-  ...{ lane: undefined, projectId: "" },
+  origin: "",
+  close: false,
+  headOnly: false,
+  isV1: false,
+  lane: undefined,
+  projectId: "",
 };
 
 /** Each kind of answer has its own method, so that usual answers need no closures. */

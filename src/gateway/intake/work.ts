@@ -173,8 +173,11 @@ export class Work implements RequestFacts {
   quarantine(item: QuarantinedItem): void {
     if (this.exchange.isReplay) return;
     this.tally.quarantine ??= this.#quarantine.open({
-      ...{ projectId: this.project.id, lane: this.lane, receivedAtMs: this.receivedAtMs },
-      ...{ skewMs: this.skewMs, additions: this.additions },
+      projectId: this.project.id,
+      lane: this.lane,
+      receivedAtMs: this.receivedAtMs,
+      skewMs: this.skewMs,
+      additions: this.additions,
     });
     this.tally.quarantine.take(item);
   }
@@ -193,7 +196,10 @@ export class Work implements RequestFacts {
     if (rules === undefined || !rules.readsEvents) return undefined;
     const { exchange, lane, isEngage, additions } = this;
     return {
-      ...{ rules, lane, isEngage, rewritesItems: additions !== undefined },
+      rules,
+      lane,
+      isEngage,
+      rewritesItems: additions !== undefined,
       get isBot() {
         return exchange.isBot ?? false;
       },

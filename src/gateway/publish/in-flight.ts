@@ -71,7 +71,8 @@ export class InFlight {
     });
     this.#batches = new BatchesUnderWay({
       ...options,
-      ...{ inbox: this.#inbox, lateAcks: this.#lateAcks },
+      inbox: this.#inbox,
+      lateAcks: this.#lateAcks,
       isUnderWay: (frame) => this.#isUnderWay(frame),
       acknowledge: (frame, ack) => this.#acknowledge(frame, ack),
       retryAlone: (frame, pauseMs) => {

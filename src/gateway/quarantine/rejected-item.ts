@@ -44,8 +44,11 @@ export function lineOf(
   id: string,
 ): string {
   const line: RejectedLine = {
-    ...{ id, project_id: projectId, received_at: new Date(receivedAtMs).toISOString() },
-    ...{ lane, reason },
+    id,
+    project_id: projectId,
+    received_at: new Date(receivedAtMs).toISOString(),
+    lane,
+    reason,
     ...(detail === "" ? {} : { detail: detail.slice(0, detailCharactersMax) }),
     ...(rule === undefined ? {} : { rule }),
     ...(rulesVersion === undefined ? {} : { rules: rulesVersion }),

@@ -100,7 +100,10 @@ export class Streams {
       const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
       const messageBytes = fullMessageBytes(frameBytesMax, link.messageBytesMax);
       await ensureOne(manager, config, {
-        ...{ batchRule: this.#batchRule, settings: this.#settings, messageBytes, log },
+        batchRule: this.#batchRule,
+        settings: this.#settings,
+        messageBytes,
+        log,
         isStart: !this.#isEnsured,
       });
     };

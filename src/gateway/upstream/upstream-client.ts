@@ -65,7 +65,9 @@ export class UpstreamClient {
     this.#url = new URL(options.url);
     const Agent = this.#url.protocol === "https:" ? HttpsAgent : HttpAgent;
     this.#agent = new Agent({
-      ...{ keepAlive: true, scheduling: "lifo", timeout: connectionIdleMs },
+      keepAlive: true,
+      scheduling: "lifo",
+      timeout: connectionIdleMs,
       maxSockets: options.requestsMax,
     });
   }
@@ -123,7 +125,10 @@ export class UpstreamClient {
       const asked = request({
         // The host and port are set separately, so that no path can direct the request to another
         // server.
-        ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
+        hostname: hostname.replace(/^\[|\]$/g, ""),
+        port,
+        agent: this.#agent,
+        method,
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
         signal: AbortSignal.any([gone, late]),

@@ -487,8 +487,12 @@ export const settings = {
   }),
   otelTracesSampler: setting({
     parse: oneOf(
-      ...["always_on", "always_off", "traceidratio"],
-      ...["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"],
+      "always_on",
+      "always_off",
+      "traceidratio",
+      "parentbased_always_on",
+      "parentbased_always_off",
+      "parentbased_traceidratio",
     ),
     fallback: "parentbased_traceidratio",
     unit: "sampler",

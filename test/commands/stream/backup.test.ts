@@ -220,8 +220,13 @@ describe("stream backup and restore", () => {
     expect(synced).toEqual([
       path.join(own, "stream.tar.s2"),
       path.join(own, "backup.json.new"),
-      ...[own, own, folder, path.join(parent, "new"), parent],
-      ...[path.join(folder, "streams.json.new"), folder],
+      own,
+      own,
+      folder,
+      path.join(parent, "new"),
+      parent,
+      path.join(folder, "streams.json.new"),
+      folder,
     ]);
     const list = JSON.parse(readFileSync(path.join(folder, "streams.json"), "utf8"));
     expect(list).toEqual({

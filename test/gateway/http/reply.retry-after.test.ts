@@ -18,10 +18,7 @@ function retryAfter(problem: Problem, awayMs: number): [number, number] {
     new ReplyWriter({ random: () => random, awayMs: () => awayMs }).problem(
       response as unknown as HttpResponse,
       problem,
-      {
-        ...{ origin: "", close: false, headOnly: false, isV1: false },
-        ...{ lane: "live", projectId: "p" },
-      },
+      { origin: "", close: false, headOnly: false, isV1: false, lane: "live", projectId: "p" },
     );
     return Number(headers.get("Retry-After"));
   });

@@ -94,7 +94,9 @@ async function placeOf(): Promise<Place> {
       await read();
       const log = { warn: () => {}, info: () => {} };
       const shares = await StoredShares.open({
-        ...{ link: { connection, connected: true }, streams, log },
+        link: { connection, connected: true },
+        streams,
+        log,
         config: { subjectPrefix, partitions: 1, projectShare, frameScope },
         streamShareOf: (projectId) => ownShares[projectId],
         projectsKnown: () => 3,

@@ -267,7 +267,10 @@ describe("the check of the streams", () => {
     const tries: number[] = [];
     const watch = new StreamWatch({
       link: {
-        ...{ connection, connected, messageBytesMax, onChange },
+        connection,
+        connected,
+        messageBytesMax,
+        onChange,
         onDenied() {},
         tryAnotherServer() {
           tries.push(nowMs);

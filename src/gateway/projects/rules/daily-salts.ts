@@ -166,7 +166,8 @@ export class DailySalts {
     const { prefix, wallMs } = this.#options;
     const nowMs = wallMs();
     await eraseSalts(await this.#manager(), prefix, {
-      ...{ filter: ">", isOld: (day) => nowMs - day * dayMs >= erasedAfterMs },
+      filter: ">",
+      isOld: (day) => nowMs - day * dayMs >= erasedAfterMs,
     });
   }
 

@@ -244,7 +244,9 @@ export class EffectsHttp {
     });
     response
       .writeHead(status, {
-        ...{ ...always, "Content-Type": contentType, "Content-Length": bytes },
+        ...always,
+        "Content-Type": contentType,
+        "Content-Length": bytes,
         ...challengeOf(status),
         ...(status === 405 ? { Allow: "GET, HEAD" } : {}),
         ...(status === 503 ? { "Retry-After": "1" } : {}),

@@ -41,8 +41,12 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
   ]);
   readonly #commitSeconds = this.histogram("penstock_effects_commit_seconds", commitSecondsBounds);
   readonly #ofCommit = [
-    ...[this.#events, this.#duplicates, this.#frames],
-    ...[this.#rejected, this.#incidents, this.#links],
+    this.#events,
+    this.#duplicates,
+    this.#frames,
+    this.#rejected,
+    this.#incidents,
+    this.#links,
   ];
   #partSeconds = 0;
   #gauges: EffectsGauges | undefined;

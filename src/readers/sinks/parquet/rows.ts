@@ -93,9 +93,17 @@ export function rowsSql(
   const fields = tables[table].map(({ name, type }) => `'${name}': '${fieldTypes[type]}'`);
   const lineBytes = rowBytesMax + 1_024;
   const options = [
-    ...[`delim=${quoted(separator)}`, "quote=''", "escape=''", "nullstr=''", "header=false"],
-    ...["auto_detect=false", "new_line='\\n'", "parallel=false", `columns={${fields.join(", ")}}`],
-    ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
+    `delim=${quoted(separator)}`,
+    "quote=''",
+    "escape=''",
+    "nullstr=''",
+    "header=false",
+    "auto_detect=false",
+    "new_line='\\n'",
+    "parallel=false",
+    `columns={${fields.join(", ")}}`,
+    `max_line_size=${lineBytes}`,
+    `buffer_size=${2 * lineBytes + bufferBytes}`,
   ];
   return `SELECT ${tables[table].map(columnSql).join(", ")}
     FROM read_csv([${files.map(quotedName).join(", ")}], ${options.join(", ")})`;
@@ -263,7 +271,10 @@ function fieldIn(event: SinkRecord, { type, isOptional, of }: PlainColumn): stri
 function rejectedRow(line: RejectedLine): string {
   const { stream, sequence, line: index, storedAtMs, projectId, reason, detail, text } = line;
   return rowOf([
-    ...[fieldOf(stream), String(sequence), String(index), String(storedAtMs)],
+    fieldOf(stream),
+    String(sequence),
+    String(index),
+    String(storedAtMs),
     ...[projectId, reason, detail, textOf(text)].map(fieldOf),
   ]);
 }
@@ -272,7 +283,11 @@ function incidentRow(incident: SinkIncident, nowMs: number): string {
   const { stream, epoch, sequence, kind, messages, detail } = incident;
   const numbers = [String(epoch), String(sequence)];
   return rowOf([
-    ...[String(nowMs), fieldOf(stream), ...numbers, fieldOf(kind), String(messages)],
+    String(nowMs),
+    fieldOf(stream),
+    ...numbers,
+    fieldOf(kind),
+    String(messages),
     fieldOf(detail),
   ]);
 }

@@ -105,7 +105,9 @@ export class WriterSession {
 
   async #newClient(): Promise<Client> {
     const client = await connect(this.#address, {
-      ...{ name: this.#name, statementMsMax, schema: this.#schema },
+      name: this.#name,
+      statementMsMax,
+      schema: this.#schema,
     });
     client.on("error", () => {
       if (this.#client === client) this.#letGo();
