@@ -7,8 +7,9 @@ import { expect, test } from "vitest";
 import { generatedPages } from "../scripts/docs/pages.ts";
 import { metricNames, metricTable } from "../src/gateway/admin/metrics/metric-table.ts";
 import { errorTable, itemErrorCodes } from "../src/platform/base/errors.ts";
+import { variableOf } from "../src/platform/base/setting-name.ts";
 import { dropTable, warningTable } from "../src/platform/base/warnings.ts";
-import { settings, variableOf } from "../src/platform/settings/config.ts";
+import { settings } from "../src/platform/settings/config.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 

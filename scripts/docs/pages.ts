@@ -13,14 +13,10 @@ import {
   errorTable,
   itemErrorCodes,
 } from "../../src/platform/base/errors.ts";
+import { flagOf, variableOf } from "../../src/platform/base/setting-name.ts";
 import { dropTable, warningTable } from "../../src/platform/base/warnings.ts";
 import type { MetricRow } from "../../src/platform/metrics/table.ts";
-import {
-  flagOf,
-  type SettingName,
-  settings,
-  variableOf,
-} from "../../src/platform/settings/config.ts";
+import { type SettingName, settings } from "../../src/platform/settings/config.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
 import { sinkMetricTable } from "../../src/readers/sinks/metrics/sink-metrics.ts";
 import { rulesSchema } from "../../src/rules/rules-schema.ts";

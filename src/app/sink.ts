@@ -68,7 +68,7 @@ export async function runSink(
     access: portAccess(config, "sink"),
     metrics,
     log,
-    portName: "SINK_PORT",
+    setting: "sinkPort",
     monotonicMs: () => performance.now(),
     readiness: async () => status().reasons,
     warnings: async () => {

@@ -533,16 +533,3 @@ export type Config = {
   /** Errors of OpenTelemetry's variables, whose values were ignored; may be absent. */
   readonly ignored?: readonly string[];
 };
-
-export function isOfOpenTelemetry(name: string): boolean {
-  return name.startsWith("otel");
-}
-
-export function variableOf(name: string): string {
-  const words = name.replace(/[A-Z]/g, "_$&").toUpperCase();
-  return isOfOpenTelemetry(name) ? words : `PENSTOCK_${words}`;
-}
-
-export function flagOf(name: string): string {
-  return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
-}

@@ -12,7 +12,7 @@ async function connectedTo(answer: Answer, requestMsMax = 10_000): Promise<Socke
     requestMsMax,
     connectionsMax: 4,
     purpose: "tests",
-    portName: "EFFECTS_PORT",
+    setting: "effectsPort",
   });
   const socket = connect(await port.listen("127.0.0.1", 0), "127.0.0.1").setEncoding("latin1");
   socket.on("error", () => {});
@@ -85,7 +85,7 @@ async function fullPort(answer: Answer) {
     answer,
     connectionsMax: 4,
     purpose: "tests",
-    portName: "ADMIN_PORT",
+    setting: "adminPort",
   });
   const at = await port.listen("127.0.0.1", 0);
   const sockets: Socket[] = [];

@@ -101,7 +101,7 @@ export class EffectsHttp {
         });
       },
       purpose: "effects queries",
-      portName: "EFFECTS_PORT",
+      setting: "effectsPort",
     });
   }
 
