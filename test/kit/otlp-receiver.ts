@@ -179,14 +179,12 @@ function metricsIn(body: Buffer): ReceivedMetric[] {
     const metrics = ofResource.messages(2).flatMap((scope) => scope.messages(2));
     return metrics.flatMap((metric) =>
       Object.entries(kinds).flatMap(([field, kind]) =>
-        metric
-          .messages(Number(field))
-          .map((data) => ({
-            name: metric.bytes(1).toString(),
-            kind,
-            resource,
-            points: data.messages(1).map((point) => pointOf(point, kind)),
-          })),
+        metric.messages(Number(field)).map((data) => ({
+          name: metric.bytes(1).toString(),
+          kind,
+          resource,
+          points: data.messages(1).map((point) => pointOf(point, kind)),
+        })),
       ),
     );
   });

@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { DiscardPolicy, type JetStreamManager, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { dayMs } from "../../../platform/base/day.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import {
@@ -26,7 +27,6 @@ interface DailySaltsOptions extends BucketPlace {
   readonly wallMs: () => number;
 }
 
-export const dayMs = 86_400_000;
 const saltBytes = 32;
 /** A salt is created up to an hour before its day begins, so that no event waits for it. */
 const aheadMs = 3_600_000;
