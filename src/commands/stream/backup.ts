@@ -23,7 +23,7 @@ import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "
 import { shownBytes } from "../doctor/finding.ts";
 import { managerFor, withNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { namedStreams } from "./streams.ts";
+import { namedStreams } from "./named-streams.ts";
 
 const formatVersion = 1;
 const manifestFile = "backup.json";
