@@ -89,13 +89,8 @@ export interface Plan {
 export const matchedBytesMax = 4_096;
 
 /** Properties that Penstock reads. `keep_only` never removes them. */
-export const readProperties = [
-  "$set",
-  "$set_once",
-  "$unset",
-  "$groups",
-  "$group_set",
-  "$group_unset",
+export const readProperties: readonly string[] = [
+  ...effectProperties,
   "$group_type",
   "$group_key",
   "alias",
@@ -111,7 +106,7 @@ export const readProperties = [
   "$ai_trace_id",
   "$lib",
   "$lib_version",
-] as const;
+];
 
 /** The sent names of SDKs that have another name in `$lib`. */
 const namesInLib: ReadonlyMap<string, string> = new Map([

@@ -17,15 +17,15 @@ import {
   type Action,
   type EventSchema,
   effectProperties,
-  type IpRule,
+  ipRules,
   type Match,
   noPrivacy,
   type Privacy,
   type PropertyMatch,
   type PropertyPath,
   type Rule,
-  type RuleMode,
   type RulesFile,
+  ruleModes,
   type Scalar,
   schemaModes,
   splitPath,
@@ -38,8 +38,6 @@ export type { RuleError } from "./yaml-reader.ts";
 
 export type ParsedRules = { readonly rules: RulesFile } | { readonly errors: readonly RuleError[] };
 
-export const ipRules: readonly IpRule[] = ["keep", "truncate", "hash", "drop"];
-export const ruleModes: readonly RuleMode[] = ["enforce", "observe"];
 const lanes: readonly Lane[] = ["live", "historical"];
 export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */

@@ -4,10 +4,12 @@
 import type { Lane } from "../platform/base/lane.ts";
 
 /** What happens with the client's address in `ip` of the stored record. */
-export type IpRule = "keep" | "truncate" | "hash" | "drop";
+export const ipRules = ["keep", "truncate", "hash", "drop"] as const;
+export type IpRule = (typeof ipRules)[number];
 
 /** `enforce` applies a rule. `observe` only counts what the rule would do. */
-export type RuleMode = "enforce" | "observe";
+export const ruleModes = ["enforce", "observe"] as const;
+export type RuleMode = (typeof ruleModes)[number];
 
 /**
  * Names a member: `email` of `properties`, `$set.email` of `$set`, and `$set_once.email` of

@@ -2,8 +2,8 @@
 // finds duplicate names and conflicts between rules, which a JSON Schema cannot express.
 
 import { elementsMax, rulesMax, ruleTextCharsMax, schemasMax, starsMax } from "./limits.ts";
-import { ipRules, keyProperties, ruleModes, ruleNameForm } from "./parse.ts";
-import { effectProperties, schemaModes } from "./rules-file.ts";
+import { keyProperties, ruleNameForm } from "./parse.ts";
+import { effectProperties, ipRules, ruleModes, schemaModes } from "./rules-file.ts";
 import { type KeywordKind, schemaKeywords, schemaTypes } from "./schema-subset.ts";
 
 const text = { type: "string", minLength: 1, maxLength: ruleTextCharsMax };
