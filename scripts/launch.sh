@@ -2,7 +2,8 @@
 # Runs penstock on the pinned Node, which npm or set-up has installed, else on the Node of PATH. The
 # shell becomes Node: a signal to this process, also SIGKILL, is a signal to penstock.
 # In a clone this is scripts/launch.sh, in the npm package bin/penstock.
-root=$(dirname "$(dirname "$(readlink -f "$0")")")
+file=$(readlink -f "$0")
+root=${file%/*/*}
 if [ ! -f "$root/dist/main.js" ]; then
   echo "Penstock is not built: run \`npm run setup\` in $root first" >&2
   exit 1
