@@ -16,7 +16,7 @@ import { benchStream, fill } from "./effects.ts";
 
 const worker = join(import.meta.dirname, "..", "sinks", "worker.ts");
 const workerMsMax = 300_000;
-/** The flag with which `./penstock sink` starts Node: scripts/lib/node-flags.mjs. */
+/** The flag with which `./penstock sink` starts Node: scripts/launch.sh. */
 const sinkFlag = "--max-semi-space-size=32";
 const million = 1e6;
 export const sinkScenario = "uuids of version 7";
