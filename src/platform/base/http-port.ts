@@ -11,7 +11,6 @@ interface HttpPortOptions {
   /** Answers a request. Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
-  readonly connected?: (socket: Socket) => void;
   readonly purpose: string;
   readonly portName: PortName;
   /**
@@ -37,7 +36,7 @@ export class HttpPort {
 
   constructor(options: HttpPortOptions) {
     this.#options = options;
-    const { requestMsMax = 10_000, connected } = options;
+    const { requestMsMax = 10_000 } = options;
     this.#checkMs = Math.ceil(requestMsMax / looksAtLateness);
     const server = createServer({
       maxHeaderSize: headBytesMax,
@@ -48,7 +47,6 @@ export class HttpPort {
       requireHostHeader: false,
     });
     server.on("connection", (socket) => this.#open(socket));
-    if (connected !== undefined) server.on("connection", connected);
     // The port reads no bodies. So it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
