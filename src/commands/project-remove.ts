@@ -208,7 +208,7 @@ class Removal {
     }
     const versions = await versionsOf(this.#connection, this.#place);
     if (versions.length > 0) say(command, `rules: ${counted(versions.length, "version")}`);
-    const doomed = streams.map(
+    const ranges = streams.map(
       (one) =>
         [
           one,
@@ -218,7 +218,7 @@ class Removal {
           },
         ] as const,
     );
-    const check = { doing: "project remove", doomed, effects };
+    const check = { doing: "project remove", ranges, effects };
     for (const one of await unreadOf(command, manager, check))
       note(command, `${one}, and will not receive them`);
     if (!effects) note(command, "the effects keep its people, groups and usage (--no-effects)");

@@ -54,16 +54,16 @@ export async function namedStreams(
   return found;
 }
 
-/** Selects the messages to remove: all before a sequence or time, optionally of one subject. */
-export interface Doomed {
+/** The messages before a sequence or time, optionally of one subject. */
+export interface MessageRange {
   readonly before: number | Date;
   readonly subject?: string | undefined;
 }
 
-export async function countDoomed(
+export async function countRange(
   manager: JetStreamManager,
   { stream, info }: NamedStream,
-  { before, subject }: Doomed,
+  { before, subject }: MessageRange,
 ): Promise<number> {
   const all = await countFrom(manager, stream, { from: info.state.first_seq, subject });
   return Math.max(0, all - (await countFrom(manager, stream, { from: before, subject })));
@@ -75,10 +75,10 @@ export async function countDoomed(
  */
 export async function sameStreams(
   manager: JetStreamManager,
-  { doing, doomed }: Pick<UnreadCheck, "doing" | "doomed">,
-): Promise<[NamedStream, Doomed][]> {
-  const found: [NamedStream, Doomed][] = [];
-  for (const [one, which] of doomed) {
+  { doing, ranges }: Pick<UnreadCheck, "doing" | "ranges">,
+): Promise<[NamedStream, MessageRange][]> {
+  const found: [NamedStream, MessageRange][] = [];
+  for (const [one, which] of ranges) {
     const info = await ledStreamInfo(manager, one.stream);
     if (info === undefined)
       throw new CommandError(`${doing}: the stream ${one.stream} no longer exists`);
@@ -94,7 +94,7 @@ export async function sameStreams(
 interface UnreadCheck {
   /** The command, with which errors begin. */
   readonly doing: string;
-  readonly doomed: readonly (readonly [NamedStream, Doomed])[];
+  readonly ranges: readonly (readonly [NamedStream, MessageRange])[];
   /** Whether the database of the effects is checked. */
   readonly effects: boolean;
 }
@@ -106,14 +106,14 @@ interface UnreadCheck {
 export async function unreadOf(
   { config }: ConfiguredCommand,
   manager: JetStreamManager,
-  { doing, doomed: all, effects }: UnreadCheck,
+  { doing, ranges: all, effects }: UnreadCheck,
 ): Promise<string[]> {
   // Nothing reads rejected events in order.
-  const doomed = all.filter(([{ lane }]) => lane !== rejectedLane);
-  if (doomed.length === 0) return [];
+  const ranges = all.filter(([{ lane }]) => lane !== rejectedLane);
+  if (ranges.length === 0) return [];
   const applied = effects ? await effectsPositions(config, doing) : undefined;
   const found: string[] = [];
-  for (const [{ stream, info }, { before, subject }] of doomed) {
+  for (const [{ stream, info }, { before, subject }] of ranges) {
     const readers: { name: string; readTo: number }[] = await readersOf(manager, stream, effects);
     if (applied !== undefined) {
       const position = applied.get(stream);
