@@ -141,6 +141,8 @@ function watchSides(
     penstock_projects: () => registry.projectsKnown,
     penstock_registry_in_doubt: () => registry.fault !== undefined,
     penstock_projects_without_current_rules: () => registry.rulesUnusable,
+    penstock_rule_events_total: () => registry.ruleCounts.ruleSamples,
+    penstock_schema_results_total: () => registry.ruleCounts.schemaSamples,
     penstock_stream_bytes: () =>
       watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
     penstock_stream_bytes_max: () =>

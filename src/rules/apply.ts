@@ -20,9 +20,11 @@ import {
   type CompiledAction,
   type CompiledRule,
   type CompiledRules,
+  effectOf,
   matchedBytesMax,
   type Plan,
   type PropertyTest,
+  RuleEffect,
 } from "./compile.ts";
 import { EventMembers, scalarOf } from "./event-members.ts";
 import type { CompiledSchema } from "./event-schema.ts";
@@ -149,25 +151,27 @@ export class RuleApplier {
   }
 
   #applyRules(plan: Plan): Outcome {
-    const { counts } = this.#rules;
     let { rules } = plan;
     for (let at = 0; at < rules.length; at++) {
       const rule = rules[at]!;
       if (!this.#matches(rule)) continue;
       const isObserved = rule.mode === "observe";
-      let hasEffect = false;
+      let changes = false;
       for (const action of rule.actions) {
         const outcome = this.#act(action, isObserved);
         if (outcome === Outcome.Same) continue;
-        hasEffect = true;
-        if (isObserved) continue;
-        this.#hasChanges = true;
-        if (outcome === Outcome.Changed) continue;
-        counts[rule.index]!++;
+        changes = outcome === Outcome.Changed;
+        if (changes) continue;
+        rule.counts[RuleEffect[effectOf(action.kind)]]!++;
+        // The actions that end the evaluation are the first ones of a rule.
+        if (isObserved) break;
         this.rule = rule;
         return outcome;
       }
-      if (hasEffect) counts[rule.index]!++;
+      if (changes) {
+        rule.counts[RuleEffect.changed]!++;
+        if (!isObserved) this.#hasChanges = true;
+      }
       if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
         const plan = this.#rules.planOfName(this.#name);
         this.schema = plan.schema;

@@ -8,9 +8,11 @@ import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
-import { type CompiledSchema, compileSchema } from "./event-schema.ts";
+import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import {
+  type Action,
+  type EventSchema,
   effectProperties,
   type Match,
   type PropertyMatch,
@@ -32,6 +34,34 @@ export interface RulesContext {
   readonly secret: Uint8Array;
   /** Returns the salt of a day for `ip: hash`. Without a salt, addresses are not stored. */
   readonly saltOf?: SaltOf;
+  /** Default: counters that begin with 0. */
+  readonly counters?: RulesCounters;
+}
+
+/** What a rule does with an event, and its index in the counts of a rule. */
+export const RuleEffect = { dropped: 0, sampled_out: 1, quarantined: 2, changed: 3 } as const;
+export type RuleEffect = keyof typeof RuleEffect;
+
+/** Provides the counters of events, so that a new version of the rules continues to count. */
+export interface RulesCounters {
+  ofRule(rule: Rule): Float64Array;
+  ofSchema(schema: EventSchema): Float64Array;
+}
+
+const newCounters: RulesCounters = {
+  ofRule: () => new Float64Array(Object.keys(RuleEffect).length),
+  ofSchema: () => new Float64Array(Object.keys(SchemaResult).length),
+};
+
+/** The effects of the actions that end the evaluation. */
+const endingEffects: { readonly [Kind in Action["kind"]]?: RuleEffect } = {
+  drop: "dropped",
+  sample: "sampled_out",
+  quarantine: "quarantined",
+};
+
+export function effectOf(kind: Action["kind"]): RuleEffect {
+  return endingEffects[kind] ?? "changed";
 }
 
 /** A path is the number of a name in `names`, from 1 on. */
@@ -74,6 +104,8 @@ export interface CompiledRule {
   readonly sdkVersion: TextPatterns | undefined;
   readonly properties: readonly PropertyTest[];
   readonly actions: readonly CompiledAction[];
+  /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
+  readonly counts: Float64Array;
 }
 
 /** The rules that can apply to the events of one name, in the order of the file. */
@@ -138,8 +170,6 @@ export class CompiledRules {
   readonly urls: UrlCutter | undefined;
   /** The paths of the properties whose URLs are cut. */
   readonly urlPaths: readonly number[];
-  /** Number of events that each rule changed or filtered, or would have in the mode `observe`. */
-  readonly counts: Float64Array;
   readonly schemas: readonly CompiledSchema[];
   readonly #paths = new Paths();
   /** The paths of `readProperties`. */
@@ -166,6 +196,7 @@ export class CompiledRules {
 
   constructor(file: RulesFile, context: RulesContext) {
     const { privacy } = file;
+    const { counters = newCounters } = context;
     const paths = this.#paths;
     this.version = context.version;
     this.hash = new ValueHash(context.secret);
@@ -180,19 +211,20 @@ export class CompiledRules {
     this.userAgentPath = paths.of("$raw_user_agent");
     this.distinctIdPath = paths.of("distinct_id");
     this.otherDistinctIdPath = paths.of("$distinct_id");
-    this.rules = file.rules.map((rule, index) => this.#compiled(rule, index));
+    this.rules = file.rules.map((rule, index) =>
+      this.#compiled(rule, index, counters.ofRule(rule)),
+    );
     const actions = this.rules.flatMap((rule) => rule.actions);
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
     this.readPaths = new Set(keepsOnly ? readProperties.map((name) => paths.of(name)) : []);
     this.schemas = file.schemas.map((schema) =>
-      compileSchema(schema, (name) => paths.ofName(name)),
+      compileSchema(schema, (name) => paths.ofName(name), counters.ofSchema(schema)),
     );
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
       ...{ innerLevels, listsAll: keepsOnly || readsAll },
     });
-    this.counts = new Float64Array(this.rules.length);
     this.#plans = new PlanCache(this.rules, cutsUrls, this.schemas);
     this.partlyChanged = partlyChangedBy(file);
     this.#globs = globsOf(file.rules);
@@ -256,10 +288,10 @@ export class CompiledRules {
     return this.#plans.ofName(name);
   }
 
-  #compiled(rule: Rule, index: number): CompiledRule {
+  #compiled(rule: Rule, index: number, counts: Float64Array): CompiledRule {
     const { name, mode, match } = rule;
     return {
-      ...{ index, name, mode, lane: match.lane, bot: match.bot },
+      ...{ index, name, mode, lane: match.lane, bot: match.bot, counts },
       event: patternsOf(match.event),
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),

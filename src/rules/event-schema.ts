@@ -40,13 +40,21 @@ export function isSdkProperty(name: string): boolean {
 
 const noErrors: readonly string[] = [];
 
-/** `pathOf` returns the number of a member of `properties`, by its name. */
+/**
+ * `pathOf` returns the number of a member of `properties`, by its name. `counts` has an element for
+ * each `SchemaResult`.
+ */
 export function compileSchema(
   schema: EventSchema,
   pathOf: (name: string) => number,
+  counts: Float64Array,
 ): CompiledSchema {
-  return new CompiledSchema(schema, pathOf);
+  return new CompiledSchema(schema, pathOf, counts);
 }
+
+/** The result of a schema, and its index in the counts of a schema. */
+export const SchemaResult = { valid: 0, invalid: 1 } as const;
+export type SchemaResult = keyof typeof SchemaResult;
 
 interface PropertyCheck {
   readonly name: string;
@@ -63,14 +71,18 @@ export class CompiledSchema {
   readonly readsAll: boolean;
   /** The member of records whose properties are valid, as JSON. */
   readonly validStamp: string;
-  /** Number of checked events. */
-  valid = 0;
-  invalid = 0;
+  /** Number of checked events by `SchemaResult`. */
+  readonly counts: Float64Array;
   readonly #checks: readonly PropertyCheck[];
   readonly #named: ReadonlySet<number>;
   readonly #other: ValueSchema | false | undefined;
 
-  constructor({ event, version, mode, properties }: EventSchema, pathOf: (name: string) => number) {
+  constructor(
+    { event, version, mode, properties }: EventSchema,
+    pathOf: (name: string) => number,
+    counts: Float64Array,
+  ) {
+    this.counts = counts;
     this.event = event;
     this.version = version;
     this.mode = mode;

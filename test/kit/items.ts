@@ -28,8 +28,6 @@ interface Taken {
   readonly dropped: number;
   /** Number of events that the rules do not store. */
   readonly filtered: number;
-  /** Numbers of events that a schema has checked, by mode and result. */
-  readonly schemaResults: Readonly<Record<string, number>>;
 }
 
 export interface Circumstances {
@@ -116,17 +114,6 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (sink.length > room)
     throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
-  const schemaResults: Record<string, number> = {};
-  const metrics = {
-    events() {},
-    warnings() {},
-    slowPathItems() {},
-    distinctIdsCut() {},
-    schemaResults(mode: string, result: string, count: number) {
-      schemaResults[`${mode} ${result}`] = count;
-    },
-  };
-  tally.countReported(lane, metrics, true);
   return {
     lines,
     measured,
@@ -136,6 +123,5 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     errors: tally.errors.map(({ code }) => code),
     dropped: tally.dropped,
     filtered: tally.filtered,
-    schemaResults,
   };
 }

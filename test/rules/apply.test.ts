@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
+import { type CompiledRule, RuleEffect } from "../../src/rules/compile.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
 import type { Action } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
@@ -230,6 +231,14 @@ describe("large events", () => {
   });
 });
 
+/** Returns the counts of a rule that are not 0, by effect. */
+function countsOf({ counts }: CompiledRule): Record<string, number> {
+  const all = Object.entries(RuleEffect).map(
+    ([effect, index]) => [effect, counts[index]!] as const,
+  );
+  return Object.fromEntries(all.filter(([, count]) => count > 0));
+}
+
 test("an observed rule only counts what it would do", () => {
   const rules = compiled([
     { ...ruleOf({}, { kind: "remove", paths: ["email"] }), mode: "observe" },
@@ -241,8 +250,29 @@ test("an observed rule only counts what it would do", () => {
   }));
   const { records } = take({ batch: events }, { rules });
   expect(records.map(({ properties }) => properties)).toEqual([{ email: 1 }, {}, { email: 1 }]);
-  expect([...rules.counts]).toEqual([2, 3, 2]);
+  expect(rules.rules.map(countsOf)).toEqual([{ changed: 2 }, { dropped: 3 }, { changed: 2 }]);
   expect(records.map((record) => record["rules"])).toEqual([undefined, 5, 5]);
+});
+
+test.each(["enforce", "observe"] as const)("%s: counts one effect per event and rule", (mode) => {
+  const rules = compiled([
+    {
+      ...ruleOf({}, { kind: "sample", share: 0.5 }, { kind: "remove", paths: ["email"] }),
+      mode,
+    },
+    { ...ruleOf({ event: ["q"] }, { kind: "quarantine" }), mode },
+  ]);
+  const batch = Array.from({ length: 100 }, (_, index) => ({
+    ...{ event: index < 50 ? "e" : "q", distinct_id: `u${index}`, properties: { email: 1 } },
+  }));
+  const { records } = take({ batch }, { rules });
+  const [sampled, quarantined] = rules.rules.map(countsOf);
+  expect(sampled!["sampled_out"]! + sampled!["changed"]!).toBe(100);
+  expect(Math.min(sampled!["sampled_out"]!, sampled!["changed"]!)).toBeGreaterThan(20);
+  expect(Object.keys(sampled!)).toHaveLength(2);
+  expect(Object.keys(quarantined!)).toEqual(["quarantined"]);
+  const stored = 100 - sampled!["sampled_out"]! - quarantined!["quarantined"]!;
+  expect(records).toHaveLength(mode === "observe" ? 100 : stored);
 });
 
 test("a text in place of an object does not keep what a rule removes inside", () => {

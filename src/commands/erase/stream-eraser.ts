@@ -53,7 +53,7 @@ interface StreamEraserOptions {
 
 export type EraseStep = "stored" | "noted" | "deleted";
 
-interface Doomed {
+interface CutMessage {
   readonly message: JsMsg;
   /**
    * The sequence of the message. If the message replaces an erased message, this is the sequence of
@@ -88,7 +88,7 @@ export class StreamEraser {
   readonly counts: StreamCounts;
   readonly #options: StreamEraserOptions;
   readonly #created: string;
-  #batch: Doomed[] = [];
+  #batch: CutMessage[] = [];
   #batchBytes = 0;
 
   constructor(options: StreamEraserOptions) {
@@ -175,10 +175,10 @@ export class StreamEraser {
     this.#add({ message, root, family: root, cut, place: cut.kept === 0 ? 0 : undefined });
   }
 
-  #add(doomed: Doomed): void {
+  #add(one: CutMessage): void {
     if (this.#options.log === undefined) return;
-    this.#batch.push(doomed);
-    this.#batchBytes += doomed.message.data.length;
+    this.#batch.push(one);
+    this.#batchBytes += one.message.data.length;
   }
 
   async #flush(manager: JetStreamManager, erased: ErasedMessages): Promise<void> {
@@ -188,11 +188,11 @@ export class StreamEraser {
     if (batch.length === 0 || log === undefined) return;
     log.check();
     const readers = await this.#readers(manager);
-    for (const doomed of batch)
-      if (doomed.place === undefined) doomed.place = await this.#placeBefore(doomed, erased);
+    for (const one of batch)
+      if (one.place === undefined) one.place = await this.#placeBefore(one, erased);
     await Promise.all(
-      batch.map(async (doomed) => {
-        doomed.place ??= await this.#store(manager, doomed, readers);
+      batch.map(async (one) => {
+        one.place ??= await this.#store(manager, one, readers);
       }),
     );
     stepped?.("stored");
@@ -214,7 +214,7 @@ export class StreamEraser {
   }
 
   async #placeBefore(
-    { message, root }: Doomed,
+    { message, root }: CutMessage,
     erased: ErasedMessages,
   ): Promise<number | undefined> {
     const place = await erased.placeOf(root);
@@ -224,7 +224,7 @@ export class StreamEraser {
 
   async #store(
     manager: JetStreamManager,
-    { message, root, cut }: Doomed,
+    { message, root, cut }: CutMessage,
     readers: readonly Reader[],
   ): Promise<number> {
     const { connection, name } = this.#options;

@@ -5,7 +5,7 @@
 import { Buffer } from "node:buffer";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { Ascii } from "../../platform/base/ascii.ts";
 import { findRejectedStreams, storedStream } from "../../readers/stream/stored-stream.ts";
 import { distinctIdText } from "../../records/distinct-id.ts";
@@ -49,10 +49,10 @@ export async function eraseRejected(erasure: RejectedErasure): Promise<StreamCou
     if (counts === undefined) continue;
     counts.scanned++;
     counts.bytes += one.message.data.length;
-    const doomed = one.lines.filter((line) => namesPerson(line, ids));
-    if (doomed.length === 0) continue;
-    counts.events += doomed.length;
-    if (doomed.length === one.lines.length) counts.deleted++;
+    const erased = one.lines.filter((line) => namesPerson(line, ids));
+    if (erased.length === 0) continue;
+    counts.events += erased.length;
+    if (erased.length === one.lines.length) counts.deleted++;
     else counts.rewritten++;
     if (isDryRun) continue;
     const removal = { manager, connection, isErased: true };
@@ -66,7 +66,7 @@ const containers: readonly TokenType[] = [TokenType.Object, TokenType.Array];
 
 /** Returns whether the item or its detail has one of the ids. The ids are as stored. */
 export function namesPerson(
-  { item, detail = "" }: Pick<RejectedLine, "item" | "detail">,
+  { item, detail = "" }: Pick<RejectedItem, "item" | "detail">,
   ids: ReadonlySet<string>,
 ): boolean {
   // An item that cannot be read, because it is nested too deeply, may name the person.

@@ -1,7 +1,7 @@
 // `penstock rejected list`, `show` and `purge`.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { instantMsOf } from "../../platform/base/day.ts";
 import { errorTable } from "../../platform/base/errors.ts";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -86,7 +86,7 @@ export async function list(command: ConfiguredCommand, options: ListOptions): Pr
   const selection = selectionOf("rejected list", options);
   const found = await withNats(command, async (connection) => {
     // A killed command may have left an item twice.
-    const items = new Map<string, RejectedLine>();
+    const items = new Map<string, RejectedItem>();
     for await (const { lines } of selectedMessages(command, connection, selection))
       for (const line of lines) items.set(line.id, line);
     return [...items.values()].sort((one, other) => (one.received_at < other.received_at ? -1 : 1));
@@ -115,7 +115,7 @@ export async function list(command: ConfiguredCommand, options: ListOptions): Pr
 const eventCharactersMax = 40;
 const detailCharactersMax = 80;
 
-function shownItem(line: RejectedLine) {
+function shownItem(line: RejectedItem) {
   const { id, project_id: project, received_at, lane, reason, detail, rule, rules, item } = line;
   return {
     id,
@@ -133,7 +133,7 @@ function shownItem(line: RejectedLine) {
 }
 
 /** Returns the SDK's name and version; undefined if neither the item nor a header names it. */
-function sdkOf({ item, sdk }: RejectedLine): string | undefined {
+function sdkOf({ item, sdk }: RejectedItem): string | undefined {
   const properties = sdk ?? objectIn(item)?.["properties"];
   if (typeof properties !== "object" || properties === null) return undefined;
   const [name, version] = ["$lib", "$lib_version"].map((key) => Reflect.get(properties, key));
@@ -142,7 +142,7 @@ function sdkOf({ item, sdk }: RejectedLine): string | undefined {
 }
 
 /** Returns the reason, with the rule or the schema if one has put the item into quarantine. */
-function reasonText({ reason, rule }: Pick<RejectedLine, "reason" | "rule">): string {
+function reasonText({ reason, rule }: Pick<RejectedItem, "reason" | "rule">): string {
   return rule === undefined ? reason : `${reason} ${rule}`;
 }
 

@@ -8,7 +8,7 @@ import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../gateway/intake/items.ts";
 import { PlainForm } from "../../gateway/intake/plain-form.ts";
 import { Tally } from "../../gateway/intake/tally.ts";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import type { DropCode } from "../../platform/base/warnings.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
@@ -69,7 +69,7 @@ export class ReplayCheck {
    * a replay corrects no clock and knows no time of receipt. An event without a uuid gets the id of
    * the item, so that a second replay sends the same uuid.
    */
-  prepare(line: RejectedLine, { set, remove }: Changes): Prepared {
+  prepare(line: RejectedItem, { set, remove }: Changes): Prepared {
     let text = line.item;
     if (text.startsWith("{")) {
       for (const path of remove) text = withoutMember(text, path);
@@ -96,7 +96,7 @@ export class ReplayCheck {
     return body.toString("utf8", table[row + Row.ItemStart], table[row + Row.ItemEnd]);
   }
 
-  #judge(text: string, { lane, received_at, skew_ms: skewMs = 0 }: RejectedLine) {
+  #judge(text: string, { lane, received_at, skew_ms: skewMs = 0 }: RejectedItem) {
     const { body } = this.#scanned(text);
     const receivedAtMs = Date.parse(received_at);
     const tally = new OneNote();

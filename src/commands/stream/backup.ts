@@ -50,6 +50,16 @@ interface StreamList {
   readonly streams: readonly { readonly name: string; readonly messages: number }[];
 }
 
+/** An error that the nats-server has reported. */
+class ServerError extends CommandError {
+  readonly description: string;
+
+  constructor(what: string, description: string) {
+    super(`${what}: ${description}`);
+    this.description = description;
+  }
+}
+
 interface SnapshotAnswer {
   readonly error?: { readonly description: string };
   readonly config: StreamConfig;
@@ -156,7 +166,7 @@ async function backUpOne(
   try {
     return await attempt(true);
   } catch (error) {
-    if (!/consumer/.test((error as Error).message)) throw error;
+    if (!(error instanceof ServerError) || !error.description.includes("consumer")) throw error;
     note(
       command,
       `${name}: backed up without its consumers, so durable readers start again after a restore: ${(error as Error).message}`,
@@ -192,7 +202,10 @@ async function backUp(
       if (data.length === 0) {
         const status = message.headers?.code ?? 0;
         if (status >= 400)
-          throw new CommandError(`the server ended the snapshot: ${message.headers?.description}`);
+          throw new ServerError(
+            "the server ended the snapshot",
+            message.headers?.description ?? "",
+          );
         break;
       }
       // The server waits for acknowledgements, so the memory for chunks is bounded.
@@ -544,7 +557,7 @@ async function ask<T extends { readonly error?: { readonly description: string }
   const message = await connection.request(`$JS.API.${what}`, JSON.stringify(request), options);
   const answer = message.json<T>();
   if (answer.error !== undefined)
-    throw new CommandError(`JetStream rejected ${what}: ${answer.error.description}`);
+    throw new ServerError(`JetStream rejected ${what}`, answer.error.description);
   return answer;
 }
 

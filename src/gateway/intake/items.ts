@@ -18,6 +18,7 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
+import { SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import type { QuarantinedItem } from "./quarantine-port.ts";
@@ -200,7 +201,7 @@ export class ItemTaker {
     const { schema, errors } = this.#ruled;
     if (schema === undefined) return item;
     const isValid = errors.length === 0;
-    job.tally.checked(schema.mode, isValid);
+    schema.counts[SchemaResult[isValid ? "valid" : "invalid"]]!++;
     if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
     if (isValid || schema.mode !== "quarantine") return item;
     this.#filterCode = "quarantined";

@@ -12,7 +12,6 @@ interface HttpPortOptions {
   /** Answers a request. Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
-  readonly connected?: (socket: Socket) => void;
   readonly purpose: string;
   readonly setting: PortSetting;
   /**
@@ -38,7 +37,7 @@ export class HttpPort {
 
   constructor(options: HttpPortOptions) {
     this.#options = options;
-    const { requestMsMax = 10_000, connected } = options;
+    const { requestMsMax = 10_000 } = options;
     this.#checkMs = Math.ceil(requestMsMax / looksAtLateness);
     const server = createServer({
       maxHeaderSize: headBytesMax,
@@ -49,7 +48,6 @@ export class HttpPort {
       requireHostHeader: false,
     });
     server.on("connection", (socket) => this.#open(socket));
-    if (connected !== undefined) server.on("connection", connected);
     // The port reads no bodies. So it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));

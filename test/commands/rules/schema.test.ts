@@ -112,6 +112,8 @@ test("a gateway checks events against the applied schema, and counts the results
     .poll(async () => (await rejectedOf(gateway, project))[0], soon)
     .toMatchObject({ reason: "schema", rule: "order", rules: 2, detail: "total: is required" });
   expect(await gateway.metrics()).toMatch(
-    /penstock_schema_results_total\{mode="quarantine",result="invalid"\} [1-9]/,
+    new RegExp(
+      `penstock_schema_results_total{project="${project.id}",event="order",mode="quarantine",result="invalid"} [1-9]`,
+    ),
   );
 });

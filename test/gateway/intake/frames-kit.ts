@@ -97,7 +97,7 @@ export function intakeOnFrames(
     metrics: {
       events: (_lane, reason, events) => count(reason, events),
       warnings: count,
-      ...{ slowPathItems() {}, distinctIdsCut() {}, schemaResults() {} },
+      ...{ slowPathItems() {}, distinctIdsCut() {} },
     },
     ...more,
     monotonicMs,

@@ -110,7 +110,6 @@ export class IntakeKit {
         warnings() {},
         slowPathItems() {},
         distinctIdsCut() {},
-        schemaResults() {},
       },
       monotonicMs: () => this.monotonicMs(),
       nextTurn: setImmediate,

@@ -93,7 +93,6 @@ beforeEach(() => {
       warnings() {},
       slowPathItems() {},
       distinctIdsCut() {},
-      schemaResults() {},
     },
     monotonicMs: () => 0,
     nextTurn: async () => {},

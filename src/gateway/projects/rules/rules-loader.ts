@@ -15,6 +15,7 @@ import {
   raiseReplicas,
 } from "../registry/bucket.ts";
 import { DailySalts } from "./daily-salts.ts";
+import { RuleCounts } from "./rule-counts.ts";
 import { readSecret, readVersion } from "./stored-versions.ts";
 
 interface RulesLoaderOptions extends BucketPlace {
@@ -57,6 +58,7 @@ export class RulesLoader {
   readonly #closing = new AbortController();
   readonly #loading = new Set<Promise<void>>();
   readonly salts: DailySalts;
+  readonly counts = new RuleCounts();
   #isPrepared = false;
 
   constructor(options: RulesLoaderOptions & { readonly retryMs?: number }) {
@@ -105,6 +107,7 @@ export class RulesLoader {
     this.#wanted.delete(projectId);
     this.#queue.delete(projectId);
     this.salts.release(projectId);
+    this.counts.forget(projectId);
   }
 
   /** Number of projects whose version in the registry is not in use here. */
@@ -231,7 +234,8 @@ export class RulesLoader {
     if (parsed.rules.privacy.ip === "hash") await this.salts.provide(projectId);
     else this.salts.release(projectId);
     const saltOf = (day: number) => this.salts.saltOf(projectId, day);
-    return { rules: compileRules(parsed.rules, { version, secret, saltOf }), source };
+    const context = { version, secret, saltOf, counters: this.counts.of(projectId) };
+    return { rules: compileRules(parsed.rules, context), source };
   }
 
   /** Creates the mirror of the hub's bucket on a leaf node, and raises the replicas elsewhere. */

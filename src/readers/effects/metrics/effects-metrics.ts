@@ -1,7 +1,7 @@
 // The Prometheus metrics of the effects process. Counters exclude commits that were rolled back.
 
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
-import type { Sample } from "../../../platform/metrics/table.ts";
+import { buildInfo, type Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/resume.ts";
 import type { Totals } from "../store/port.ts";
@@ -55,6 +55,7 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
 
   constructor() {
     super(effectsMetricTable);
+    this.show("penstock_build_info", () => buildInfo);
   }
 
   protected override async refresh(): Promise<void> {

@@ -46,6 +46,8 @@ describe("the metrics endpoint", () => {
       penstock_registry_in_doubt: () => false,
       penstock_projects_without_current_rules: () => 0,
       penstock_projects_over_share: () => 0,
+      penstock_rule_events_total: () => [],
+      penstock_schema_results_total: () => [],
     });
     metrics.watch({ penstock_tls_certificate_expiry_seconds: () => 1_900_000_000 });
     const labels = { lane: "live", partition: "0" };
