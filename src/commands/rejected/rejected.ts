@@ -156,7 +156,7 @@ export function countsText(texts: readonly string[]): string {
     .join(", ");
 }
 
-export function cut(text: string, charactersMax: number): string {
+function cut(text: string, charactersMax: number): string {
   const oneLine = text.replaceAll(/\s+/g, " ");
   return oneLine.length <= charactersMax ? oneLine : `${oneLine.slice(0, charactersMax - 1)}…`;
 }
