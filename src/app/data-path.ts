@@ -181,7 +181,7 @@ async function openHttp(
     workMs: tools.workMs,
     random: Math.random,
     refusal: (requestBytes) => publisher.refusal(requestBytes),
-    awayMs: (lane, projectId) => publisher.awayMs(lane, projectId),
+    outageMs: (lane, projectId) => publisher.outageMs(lane, projectId),
   });
   closers.add(() => http.close());
   return http;

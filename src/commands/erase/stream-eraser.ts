@@ -38,6 +38,12 @@ export interface StreamCounts {
   doubtful: number;
 }
 
+export function noCounts(stream: string, state: StreamState): StreamCounts {
+  const { firstSequence: from, lastSequence: to } = state;
+  const zeros = { scanned: 0, bytes: 0, events: 0, deleted: 0, rewritten: 0, doubtful: 0 };
+  return { stream, from, to, ...zeros };
+}
+
 interface StreamEraserOptions {
   readonly connection: NatsConnection;
   readonly name: StreamName;
@@ -95,17 +101,7 @@ export class StreamEraser {
     this.#options = options;
     const { name, state } = options;
     this.#created = state.created;
-    this.counts = {
-      stream: name.stream,
-      from: state.firstSequence,
-      to: state.lastSequence,
-      scanned: 0,
-      bytes: 0,
-      events: 0,
-      deleted: 0,
-      rewritten: 0,
-      doubtful: 0,
-    };
+    this.counts = noCounts(name.stream, state);
   }
 
   async run(): Promise<void> {
@@ -144,7 +140,7 @@ export class StreamEraser {
    */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;
-    const place = await erased.placeOf(original);
+    const place = await erased.replacementOf(original);
     if (place === undefined || place < this.#options.state.firstSequence) return true;
     return (await erased.frameAt(original)) !== undefined;
   }
@@ -152,7 +148,7 @@ export class StreamEraser {
   /** Records a copy that a killed erasure has stored. Its original is no longer in the stream. */
   async #noteOnlyCopy(erased: ErasedMessages, sequence: number, original: number): Promise<void> {
     const { log, name } = this.#options;
-    if (log === undefined || (await erased.placeOf(original)) !== undefined) return;
+    if (log === undefined || (await erased.replacementOf(original)) !== undefined) return;
     const entry = { created: this.#created, messages: [original, sequence] };
     await log.note(name.stream, entry);
     await erased.learn();
@@ -217,7 +213,7 @@ export class StreamEraser {
     { message, root }: CutMessage,
     erased: ErasedMessages,
   ): Promise<number | undefined> {
-    const place = await erased.placeOf(root);
+    const place = await erased.replacementOf(root);
     if (place === undefined || place === 0 || place === message.seq) return undefined;
     return (await erased.frameAt(root)) === undefined ? undefined : place;
   }

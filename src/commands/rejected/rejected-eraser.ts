@@ -12,7 +12,7 @@ import { distinctIdText } from "../../records/distinct-id.ts";
 import { isString } from "../../records/item-view.ts";
 import { JsonMembers } from "../../records/json-members.ts";
 import { depthMax, TokenType } from "../../records/table.ts";
-import type { StreamCounts } from "../erase/stream-eraser.ts";
+import { noCounts, type StreamCounts } from "../erase/stream-eraser.ts";
 import { rejectedMessages, removeLines } from "./rejected-messages.ts";
 
 interface RejectedErasure {
@@ -31,18 +31,7 @@ export async function eraseRejected(erasure: RejectedErasure): Promise<StreamCou
   const all = new Map<string, StreamCounts>();
   for (const { stream } of await findRejectedStreams(manager, prefix)) {
     const state = await storedStream(manager, stream).state();
-    if (state === undefined) continue;
-    all.set(stream, {
-      stream,
-      from: state.firstSequence,
-      to: state.lastSequence,
-      scanned: 0,
-      bytes: 0,
-      events: 0,
-      deleted: 0,
-      rewritten: 0,
-      doubtful: 0,
-    });
+    if (state !== undefined) all.set(stream, noCounts(stream, state));
   }
   for await (const one of rejectedMessages(connection, { prefix, project, stop })) {
     const counts = all.get(one.name.stream);

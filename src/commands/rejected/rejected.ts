@@ -13,7 +13,7 @@ import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { withNats } from "../nats.ts";
 import { mustBeProjectId } from "../registered-project.ts";
-import { counted, table } from "../terminal.ts";
+import { beginningOf, counted, table } from "../terminal.ts";
 import {
   eventOf,
   isSelected,
@@ -156,9 +156,9 @@ export function countsText(texts: readonly string[]): string {
     .join(", ");
 }
 
-export function cut(text: string, charactersMax: number): string {
+function cut(text: string, charactersMax: number): string {
   const oneLine = text.replaceAll(/\s+/g, " ");
-  return oneLine.length <= charactersMax ? oneLine : `${oneLine.slice(0, charactersMax - 1)}…`;
+  return oneLine.length <= charactersMax ? oneLine : `${beginningOf(oneLine, charactersMax - 1)}…`;
 }
 
 export async function show(

@@ -232,7 +232,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#duplicateEvents.add(events, lane);
   }
 
-  streamWentBack(lane: Lane, cause: RegressionCause): void {
+  streamRegressed(lane: Lane, cause: RegressionCause): void {
     this.#streamRegressions.add(1, lane, cause);
   }
 

@@ -383,7 +383,7 @@ async function countReplaced(
 ): Promise<number> {
   let count = 0;
   const add = async (sequence: number): Promise<void> => {
-    const place = await erased.placeOf(sequence);
+    const place = await erased.replacementOf(sequence);
     if (place === 0 || (place !== undefined && place >= first)) count++;
   };
   for await (const sequence of erased.between(1, Math.min(first - 1, to))) await add(sequence);

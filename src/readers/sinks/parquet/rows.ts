@@ -45,7 +45,7 @@ function isJson(column: EventColumn): column is JsonColumn {
 const jsonColumns = inRow.filter(isJson);
 const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
-export const tables = {
+const tables = {
   events: [...plainColumns, ...jsonColumns].map(
     ({ name, type }): Column => ({ name, type: columnTypes[type] }),
   ),
@@ -67,14 +67,14 @@ export const tables = {
 
 export type TableName = keyof typeof tables;
 
-export const separator = "\x1f";
+const separator = "\x1f";
 const mark = "\x1e";
 const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
 const emptyText = `${mark}-`;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
 const toEscape = /[\0\n\r\x1e\x1f]/;
 
-export function fieldOf(text: string): string {
+function fieldOf(text: string): string {
   if (text === "") return emptyText;
   if (!toEscape.test(text)) return text;
   let field = text.replaceAll(mark, `${mark}e`);
@@ -137,7 +137,7 @@ export function quoted(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-export interface Run {
+interface Run {
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;
