@@ -32,7 +32,7 @@ import { type StreamStatus, streamStatuses } from "../readers/effects/streams/la
 import { upWords } from "../readers/effects/writer/applier.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openTelemetry } from "./telemetry.ts";
 
 interface ServeOptions {

@@ -6,7 +6,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
 import { livePageOf } from "./live.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openStoreSide, type StoreSide } from "./store-side.ts";
 import { openTelemetry } from "./telemetry.ts";
 

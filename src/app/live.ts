@@ -17,7 +17,7 @@ import {
 } from "../platform/nats/names.ts";
 import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   readonly publicPort: () => number | undefined;

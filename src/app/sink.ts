@@ -16,7 +16,7 @@ import { EventPersons } from "../readers/sinks/persons/event-persons.ts";
 import type { SinkTarget } from "../readers/sinks/sink-target.ts";
 import { SinkCounts, type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openTelemetry } from "./telemetry.ts";
 
 interface SinkRun {

@@ -16,7 +16,7 @@ import { lanes, streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { embed } from "./embed.ts";
 import { startGateway } from "./gateway.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { addressOf, demoProject } from "./serve.ts";
 
 export interface TestingOptions {

@@ -10,7 +10,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 import { withoutSettings } from "./options.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openTelemetry } from "./telemetry.ts";
 
 interface StartOptions {

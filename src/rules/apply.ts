@@ -296,7 +296,10 @@ export class RuleApplier {
         break;
       case "hash":
         for (const path of action.paths)
-          if (this.#members.has(path) && this.#replaceEach(path, isObserved, this.#hashed))
+          if (
+            this.#members.has(path) &&
+            this.#replaceEach(path, isObserved, isObserved ? this.#wouldHash : this.#hashed)
+          )
             changes = true;
         break;
       case "set":
@@ -364,6 +367,12 @@ export class RuleApplier {
     }
   };
 
+  /** Returns a text if `#hashed` would return one, without computing a hash. */
+  readonly #wouldHash = (changed: string | undefined, entry: number): string | undefined => {
+    if (changed !== undefined) return /^["\d-]/.test(changed) ? "" : undefined;
+    return hashedTypes.has(this.#members.typeOf(entry)) ? "" : undefined;
+  };
+
   #shortened(changed: string | undefined, entry: number, bytesMax: number): string | undefined {
     if (changed !== undefined) {
       const value = scalarOf(changed);
@@ -376,7 +385,7 @@ export class RuleApplier {
     const text =
       members.typeOf(entry) === TokenType.PlainString
         ? body.subarray(start + 1, end - 1)
-        : Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
+        : Buffer.from(stringBeginning(body, start, end, escapedBytesMax(bytesMax)));
     return shortenedText(text, bytesMax);
   }
 
@@ -511,6 +520,21 @@ function hashOfText(text: string): number {
   const bytes = Buffer.from(text);
   return sampleHash(bytes, 0, bytes.length);
 }
+
+/** Returns the maximum bytes of a string that has at most `bytes` bytes without its escapes. */
+function escapedBytesMax(bytes: number): number {
+  // The quotes, and 6 bytes for each byte of the longest escape. One more character shows the rest.
+  return 2 + 6 * (bytes + 4);
+}
+
+const hashedTypes: ReadonlySet<TokenType> = new Set([
+  TokenType.PlainString,
+  TokenType.EscapedString,
+  TokenType.EmptyString,
+  TokenType.Number,
+  TokenType.Object,
+  TokenType.Array,
+]);
 
 /** Returns the JSON text of the first complete characters; undefined if the text is short. */
 function shortenedText(text: Buffer, bytesMax: number): string | undefined {

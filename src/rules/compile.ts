@@ -23,7 +23,7 @@ import {
   type Scalar,
   splitPath,
 } from "./rules-file.ts";
-import { globsOf, storableText, valuePassesOf } from "./rules-work.ts";
+import { globsOf, storableText } from "./rules-work.ts";
 import { TextPatterns } from "./text-patterns.ts";
 import { UrlCutter, urlProperties } from "./url-cutter.ts";
 
@@ -117,8 +117,11 @@ export interface Plan {
   readonly schema: CompiledSchema | undefined;
 }
 
-/** Maximum bytes of a name or value that patterns read. The rest is ignored. */
-export const matchedBytesMax = 4_096;
+/**
+ * Maximum bytes of a name or value that patterns read. The rest is ignored. Event names of at most
+ * 200 characters, and the longest texts of rules, are shorter.
+ */
+export const matchedBytesMax = 1_280;
 
 /** Properties that Penstock reads. `keep_only` never removes them. */
 export const readProperties: readonly string[] = [
@@ -190,8 +193,6 @@ export class CompiledRules {
   readonly #hashes: number;
   readonly #globs: number;
   readonly #tests: number;
-  /** The maximum number of times that one value is hashed or cut. */
-  readonly #valuePasses: number;
   readonly #rewrites: boolean;
 
   constructor(file: RulesFile, context: RulesContext) {
@@ -229,7 +230,6 @@ export class CompiledRules {
     this.partlyChanged = partlyChangedBy(file);
     this.#globs = globsOf(file.rules);
     this.#tests = this.rules.reduce((sum, rule) => sum + testsOf(rule), 0);
-    this.#valuePasses = Math.max(1, ...valuePassesOf(file.rules).values());
     this.#hashes = actions.reduce(
       (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
       0,
@@ -270,7 +270,7 @@ export class CompiledRules {
           this.#tests * bytesPerTest +
           this.#globs * bytesPerGlob +
           this.#hashes * bytesPerHash) +
-      (this.#rewrites ? bytes * bytesPerChangedByte * this.#valuePasses : 0)
+      (this.#rewrites ? bytes * bytesPerChangedByte : 0)
     );
   }
 

@@ -69,6 +69,13 @@ export type Action =
   /** Cuts strings to at most this number of UTF-8 bytes, at a character boundary. */
   | { readonly kind: "cut"; readonly bytes: ReadonlyMap<PropertyPath, number> };
 
+/** Returns the paths that an action names. */
+export function pathsOf(action: Action): readonly PropertyPath[] {
+  if ("paths" in action) return action.paths;
+  if (action.kind === "set") return [...action.values.keys()];
+  return action.kind === "cut" ? [...action.bytes.keys()] : [];
+}
+
 export interface Rule {
   /** Unique in the file: `[a-z0-9-]{1,64}`. */
   readonly name: string;

@@ -275,6 +275,44 @@ test.each(["enforce", "observe"] as const)("%s: counts one effect per event and 
   expect(records).toHaveLength(mode === "observe" ? 100 : stored);
 });
 
+test.each(["enforce", "observe"] as const)("%s: counts a hash of what can be hashed", (mode) => {
+  const rules = compiled([
+    { ...ruleOf({}, { kind: "hash", paths: ["a"] }), mode },
+    { ...ruleOf({}, { kind: "cut", bytes: new Map([["a", 4]]) }), mode: "enforce" },
+    { ...ruleOf({}, { kind: "hash", paths: ["a"] }), mode },
+  ]);
+  const values = ["", "text", '"\\u00e9"', 1, { b: 1 }, [1], true, null];
+  for (const a of values) take({ event: "e", distinct_id: "u", properties: { a } }, { rules });
+  const hashable = values.length - 2;
+  expect(rules.rules.map(({ counts }) => counts[RuleEffect.changed])).toEqual(
+    mode === "enforce" ? [hashable, hashable, hashable] : [hashable, 1, hashable],
+  );
+});
+
+test("cut reads only the beginning of a long text with escapes", () => {
+  const rules = compiled([ruleOf({}, { kind: "cut", bytes: new Map([["a", 10]]) })]);
+  const cutOf = (json: string): unknown => {
+    const event = `{"event":"e","distinct_id":"u","properties":{"a":"${json}"}}`;
+    return (take(event, { rules }).records[0]!["properties"] as { a: unknown }).a;
+  };
+  for (const [escaped, character] of [
+    ["\\u00e9", "é"],
+    ["\\ud83d\\ude00", "😀"],
+    ["\\n", "\n"],
+    ["é\\t", "é\t"],
+  ] as const)
+    for (let before = 0; before < 12; before++)
+      for (const count of [1, 2, 5, 200]) {
+        const whole = "x".repeat(before) + character.repeat(count);
+        let expected = "";
+        for (const one of whole) {
+          if (Buffer.byteLength(expected + one) > 10) break;
+          expected += one;
+        }
+        expect(cutOf("x".repeat(before) + escaped.repeat(count))).toBe(expected);
+      }
+});
+
 test("a text in place of an object does not keep what a rule removes inside", () => {
   const texts = `"$set":"{\\"email\\":\\"a@b\\"}","properties":{"$groups":"a@b","x":1}`;
   const replacedWith = (action: Action): unknown => {
