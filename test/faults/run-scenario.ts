@@ -19,6 +19,7 @@ import { isOlder } from "./nats-version.ts";
 import { randomFrom } from "./random.ts";
 import { differencesOf } from "./replicas.ts";
 import { ruledProject } from "./rules/ruled-events.ts";
+import type { RulesTotals } from "./rules/rules-ledger.ts";
 import { RulesLoad } from "./rules/rules-load.ts";
 import type {
   GatewayProcess,
@@ -47,6 +48,8 @@ interface RunOptions {
 export interface RunResult extends ScenarioResult {
   readonly notes: readonly string[];
   readonly answers: Readonly<Record<string, number>>;
+  /** Only of the load `rules`. */
+  readonly rules?: RulesTotals;
 }
 
 const subjectPrefix = "penstock";
@@ -175,6 +178,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const recovery = { recoveryMs, nothingRefused: counts.refused + counts.unknown === 0 };
   return {
     ...totals,
+    ...(ruled === undefined ? {} : { rules: ruled.totals }),
     strangeAnswers: strange,
     scenario: scenario.name,
     load,

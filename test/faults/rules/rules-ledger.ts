@@ -33,7 +33,7 @@ export interface RulesTotals {
   /** Events of requests that never got a 200. */
   unanswered: number;
   /** Versions that changed or filtered an event of a request with one attempt. */
-  readonly versionsUsed: Set<number>;
+  versionsUsed: number;
 }
 
 interface LedgerOptions {
@@ -59,7 +59,7 @@ export class RulesLedger {
   readonly faults: string[] = [];
   readonly totals: RulesTotals = {
     ...{ acknowledged: 0, stored: 0, dropped: 0, quarantined: 0 },
-    ...{ notInLane: 0, storedAgain: 0, unanswered: 0, versionsUsed: new Set() },
+    ...{ notInLane: 0, storedAgain: 0, unanswered: 0, versionsUsed: 0 },
   };
 
   constructor(options: LedgerOptions) {
@@ -172,7 +172,7 @@ export class RulesLedger {
         ? [{ attempt, version }]
         : [];
     });
-    for (const { version } of certain) this.totals.versionsUsed.add(version);
+    this.totals.versionsUsed = new Set(certain.map(({ version }) => version)).size;
     if (!isOneProcess) return;
     this.#used.push(...certain.map(({ attempt, version }) => ({ ...attempt, version })));
     if (last !== undefined) this.#used.push({ answeredMs: last.fromMs, version: last.version });

@@ -109,7 +109,7 @@ export class RulesLoad {
     await ledger.settle(store);
     const { totals } = ledger;
     const faults = [...this.#faults, ...ledger.faults, ...this.#strange(), ...this.#counts(totals)];
-    const figures = Object.entries({ ...totals, versionsUsed: totals.versionsUsed.size });
+    const figures = Object.entries(totals);
     const changes = `${applied} files applied, ${rolledBack} rollbacks, ${failed} changes failed`;
     const note = `rules: ${changes}; ${figures.map(([name, count]) => `${name} ${count}`).join(", ")}; the last version was in use after ${Math.round(this.#inUseMs)} ms`;
     return { totals, faults, note };

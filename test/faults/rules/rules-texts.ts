@@ -1,5 +1,6 @@
-// Random rules files. Every file drops the events `never`. Most files stamp their own number on
-// the events, so that a record shows which file has changed it.
+// Random rules files. Every file drops the events `never`, and every second file has a rule that
+// puts orders into quarantine. Most files stamp their own number on the events, so that a record
+// shows which file has changed it.
 
 import { parseRules } from "../../../src/rules/parse.ts";
 import type { RulesFile } from "../../../src/rules/rules-file.ts";
@@ -28,7 +29,7 @@ export function randomRules(random: Random, number: number): string {
     ...(chance(0.6)
       ? [{ name: "few-scrolls", match: { event: "scroll" }, sample: oneOf(0.1, 0.5, 0.9) }]
       : []),
-    ...(chance(0.5)
+    ...(number % 2 === 1
       ? [
           {
             name: "orders-without-total",
