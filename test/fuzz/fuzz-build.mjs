@@ -34,8 +34,9 @@ const limits = [
 ];
 const own = [...common, ...limits, "-I", coreDir, "-I", fuzzDir];
 const core = [
-  ...["array_keys", "ascii_text", "event_scan", "event_walk", "find_members", "item_reader"],
+  ...["array_keys", "ascii_text", "event_scan", "event_walk", "find_members", "find_names"],
   ...[
+    "item_reader",
     "json_fault",
     "json_walk",
     "name_set",

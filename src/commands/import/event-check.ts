@@ -66,6 +66,8 @@ export class EventCheck {
     const job: Job = {
       ...{ body, scanner, tally, receivedAtMs, recordBytesMax: this.#recordBytesMax },
       ...{ needsTimestamp: true, isEngage: false, skewMs: 0, unreadableSentAt: undefined },
+      lane: "historical",
+      isBot: false,
       ...{ repaired: undefined, additions: undefined, frames: this.#frames },
       quarantine: () => {},
       template: this.#records.begin({

@@ -102,6 +102,8 @@ export class ReplayCheck {
     const job: Job = {
       ...{ body, scanner: this.#scanner, tally, receivedAtMs, recordBytesMax, skewMs },
       ...{ needsTimestamp: false, isEngage: false, unreadableSentAt: undefined },
+      lane,
+      isBot: false,
       ...{ repaired: undefined, additions: undefined, quarantine: () => {} },
       frames: { sinkFor: () => frame, endTurn() {}, finish() {}, abandon() {} },
       template: this.#records.begin({
