@@ -24,7 +24,7 @@ export const Ruling = {
 } as const;
 export type Ruling = (typeof Ruling)[keyof typeof Ruling];
 
-export interface RuledRequest extends RequestOfRules {
+interface RuledRequest extends RequestOfRules {
   /** If this is set, each item is rewritten before the rules see it. Its name stays the same. */
   readonly additions: string | undefined;
 }

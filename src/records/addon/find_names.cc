@@ -21,22 +21,24 @@ uint64_t bytes_of(const uint8_t* name, size_t length) noexcept {
   return bytes;
 }
 
+/** The upper half of the product depends on all bits, and is folded into the lower half. */
 uint64_t mixed(uint64_t hash, uint64_t bytes) noexcept {
   hash = (hash ^ bytes) * 0x9E3779B97F4A7C15;
   return hash ^ hash >> 32;
 }
 
-uint64_t name_hash(const uint8_t* name, size_t length) noexcept {
+uint32_t name_hash(const uint8_t* name, size_t length) noexcept {
   constexpr size_t kStep = sizeof(uint64_t);
-  if (length < kStep) return mixed(length, bytes_of(name, length));
-  uint64_t hash = length;
+  uint64_t hash = 0;
   for (size_t at = 0; at + kStep < length; at += kStep)
     hash = mixed(hash, bytes_of(name + at, kStep));
-  return mixed(hash, bytes_of(name + length - kStep, kStep));
+  hash =
+      mixed(hash, length < kStep ? bytes_of(name, length) : bytes_of(name + length - kStep, kStep));
+  return static_cast<uint32_t>(mixed(hash, length) >> 32);
 }
 
 uint32_t value_of(const KnownNames& names, const uint8_t* name, size_t length) noexcept {
-  const uint64_t hash = name_hash(name, length);
+  const uint32_t hash = name_hash(name, length);
   const size_t mask = names.slot_count - 1;
   for (size_t probe = 0; probe < kProbesMax; probe++) {
     const size_t index = (hash + probe) & mask;
@@ -46,7 +48,7 @@ uint32_t value_of(const KnownNames& names, const uint8_t* name, size_t length) n
       return slot[kNameValue];
   }
   // Other bits of the hash choose the name to replace.
-  return kUnknownName + static_cast<uint32_t>((hash + (hash >> 32) % kProbesMax) & mask);
+  return kUnknownName + static_cast<uint32_t>((hash + (hash >> 24) % kProbesMax) & mask);
 }
 
 uint32_t result_of(const uint8_t* text, size_t length, const uint32_t* row,
