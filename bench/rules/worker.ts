@@ -132,12 +132,11 @@ function take(body: Buffer, rules: CompiledRules | undefined): number {
       receivedAtMs,
       sentAtMs: Number.NaN,
       clientAddress: rules?.address?.storedFor(address, receivedAtMs) ?? address,
+      rulesVersion: rules?.version,
     }),
     frames: { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} },
-    addressRules: rules?.address === undefined ? 0 : rules.version,
-    rules: rules?.readsEvents
-      ? { rules, lane: "live", isEngage: false, isBot: false, rewritesItems: false }
-      : undefined,
+    ...{ lane: "live", isBot: false, changesAddress: rules?.address !== undefined },
+    rules: rules?.readsEvents ? rules : undefined,
   };
   items.takeRows(job, 0, scanner.table[Header.RowCount]!);
   return tally.accepted;

@@ -5,6 +5,8 @@ import type { MemberFunctions } from "./found-members.ts";
 import * as members from "./found-members.ts";
 import type { LineFunctions } from "./lines.ts";
 import * as lines from "./lines.ts";
+import type { NameFunctions } from "./name-table.ts";
+import * as names from "./name-table.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
@@ -19,7 +21,7 @@ interface NativeScanner {
   release(): void;
 }
 
-interface Addon extends LineFunctions, MemberFunctions {
+interface Addon extends LineFunctions, MemberFunctions, NameFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
@@ -58,7 +60,7 @@ export function loadAddon(): Addon {
 
 function ofThisVersion(addon: Addon): Addon {
   const { NotNormal: _, ...ofTable } = table;
-  const here = Object.entries({ ...ofTable, ...lines, ...members, Part }).flatMap(
+  const here = Object.entries({ ...ofTable, ...lines, ...members, ...names, Part }).flatMap(
     ([group, numbers]) =>
       Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
   );
@@ -69,7 +71,7 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner, normalise, repair, findMembers } = loadAddon();
+  const { EventScanner, normalise, repair, findMembers, findNames } = loadAddon();
   const table = new Uint32Array(tableWords(rows));
   const native = new EventScanner(table);
   return {
@@ -80,6 +82,7 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanMore: (body) => native.scanMore(body),
     normalise,
     findMembers,
+    findNames,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>
       repair(body, until, text, malformed, nonFinite, progress),
     scanInBackground: async (body) => native.scanInBackground(body),

@@ -26,8 +26,6 @@ const beforeReplaced = ascii(',"replaced":{');
 const beforeSchema = ascii(',"schema":');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
-/** Maximum bytes of the member `rules`, whose version has at most 16 digits. */
-const rulesBytesMax = ',"rules":'.length + 16;
 
 /** The smallest item that can be stored is `{"distinct_id":1}` and a comma. */
 const storedItemBytesMin = 18;
@@ -81,9 +79,6 @@ interface RecordWriterOptions {
 export class JsonRecordWriter implements RecordWriter {
   readonly #uuids: RecordWriterOptions["uuids"];
   readonly #templates = new RecordTemplates();
-  // Most changed events of a project follow each other.
-  #rulesVersion = 0;
-  #rulesMember: Buffer = Buffer.alloc(0);
 
   constructor({ uuids }: RecordWriterOptions) {
     this.#uuids = uuids;
@@ -115,14 +110,8 @@ export class JsonRecordWriter implements RecordWriter {
       : emptyProperties.length;
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
-    if (verdict.rules !== 0) bytes += rulesBytesMax;
     if (verdict.schema !== "") bytes += beforeSchema.length + Buffer.byteLength(verdict.schema);
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
-  }
-
-  #setRules(version: number): void {
-    this.#rulesVersion = version;
-    this.#rulesMember = ascii(`,"rules":${version}`);
   }
 
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
@@ -161,10 +150,6 @@ export class JsonRecordWriter implements RecordWriter {
       at += beforeReplaced.copy(target, at);
       at += target.write(verdict.replaced, at, "utf8");
       target[at++] = Ascii.CloseBrace;
-    }
-    if (verdict.rules !== 0) {
-      if (verdict.rules !== this.#rulesVersion) this.#setRules(verdict.rules);
-      at += this.#rulesMember.copy(target, at);
     }
     if (verdict.schema !== "") {
       at += beforeSchema.copy(target, at);

@@ -4,6 +4,7 @@
 // is absent, both words are 0.
 
 import type { MemberFunctions } from "./found-members.ts";
+import type { NameFunctions } from "./name-table.ts";
 
 export const TokenType = {
   Absent: 0,
@@ -276,6 +277,7 @@ export interface Scanner {
   scanMore(body: Buffer): void;
   /** Lists members of plain items by their names. */
   readonly findMembers: MemberFunctions["findMembers"];
+  readonly findNames: NameFunctions["findNames"];
   /**
    * Writes the plain form of a value, which addon/normalise.h defines. Returns its length, or a
    * negative NotNormal. The target must have at least the size of the value, and must not overlap

@@ -1,10 +1,10 @@
 // Compiles the rules of a project into tables that the gateway reads for each event: the rules that
 // can apply to an event name, and numbered paths for the members that the rules name.
 
-import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
 import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
+import { NameTable } from "../records/name-table.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
@@ -117,6 +117,11 @@ export interface Plan {
   readonly schema: CompiledSchema | undefined;
 }
 
+/** Returns whether no rule and no schema is for the events of a plan. */
+export function isIdle({ rules, needsMembers }: Plan): boolean {
+  return rules.length === 0 && !needsMembers;
+}
+
 /**
  * Maximum bytes of a name or value that patterns read. The rest is ignored. Event names of at most
  * 200 characters, and the longest texts of rules, are shorter.
@@ -189,7 +194,9 @@ export class CompiledRules {
    * record does not keep its value in `replaced`, because the rules cannot read it.
    */
   readonly partlyChanged: ReadonlySet<string>;
-  readonly #plans: PlanCache;
+  readonly #plans: Plans;
+  /** The plans of names that events have had, except plans without an effect. */
+  readonly namedPlans = new NameTable<Plan>();
   readonly #hashes: number;
   readonly #globs: number;
   readonly #tests: number;
@@ -226,7 +233,7 @@ export class CompiledRules {
     this.names = new MemberNames(paths.names, {
       ...{ innerLevels, listsAll: keepsOnly || readsAll },
     });
-    this.#plans = new PlanCache(this.rules, cutsUrls, this.schemas);
+    this.#plans = new Plans(this.rules, cutsUrls, this.schemas);
     this.partlyChanged = partlyChangedBy(file);
     this.#globs = globsOf(file.rules);
     this.#tests = this.rules.reduce((sum, rule) => sum + testsOf(rule), 0);
@@ -279,7 +286,8 @@ export class CompiledRules {
     const { body, table, row } = item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
     const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
-    if (isString(type)) return this.#plans.ofToken(body, start, end, type);
+    if (isString(type))
+      return this.#plans.ofName(stringBeginning(body, start, end, matchedBytesMax));
     const isNameless = type === TokenType.Absent || type === TokenType.Null;
     return isEngage && isNameless ? this.#plans.ofName("$identify") : undefined;
   }
@@ -427,31 +435,14 @@ class Paths {
   }
 }
 
-/** Number of plans that are found by the bytes of the name: one per value of eight bits. */
-const cachedPlans = 256;
-/** Maximum number of slots that are compared with a name. */
-const probesMax = 4;
-const cachedNameBytesMax = 64;
-
-interface CachedPlan {
-  readonly name: Buffer;
-  readonly plan: Plan;
-}
-
-/**
- * Returns the rules for an event name. Names come from clients, so only a fixed number of plans is
- * stored. Comparing the bytes of a cached name is faster than creating a string.
- */
-class PlanCache {
+class Plans {
   /** The rules that name the event exactly. */
   readonly #exact = new Map<string, CompiledRule[]>();
   /** The rules for all events. */
   readonly #always: CompiledRule[] = [];
   readonly #globs: CompiledRule[] = [];
-  readonly #cached: (CachedPlan | undefined)[] = new Array(cachedPlans).fill(undefined);
   readonly #cutsUrls: boolean;
   readonly #readsMembersAtAll: boolean;
-  #replaced = 0;
   readonly #other: Plan;
   readonly #schemas: ReadonlyMap<string, CompiledSchema>;
 
@@ -477,34 +468,6 @@ class PlanCache {
     this.#other = this.#planOf(this.#always, undefined);
   }
 
-  ofToken(body: Buffer, start: number, end: number, type: TokenType): Plan {
-    const [first, last] = [start + 1, end - 1];
-    if (type !== TokenType.PlainString || last - first > cachedNameBytesMax)
-      return this.ofName(stringBeginning(body, start, end, matchedBytesMax));
-    let hash = last - first;
-    for (let at = first; at < last; at++) hash = (Math.imul(hash, 31) + body[at]!) | 0;
-    hash = Math.imul(hash ^ (hash >>> 15), 0x85eb_ca6b);
-    const slot = hash >>> 24;
-    for (let probe = 0; probe < probesMax; probe++) {
-      const cached = this.#cached[(slot + probe) & (cachedPlans - 1)];
-      if (cached === undefined) break;
-      if (isSame(cached.name, body, first, last)) return cached.plan;
-    }
-    return this.#add(slot, body.subarray(first, last));
-  }
-
-  #add(slot: number, bytes: Buffer): Plan {
-    const name = Buffer.from(bytes);
-    const plan = this.ofName(name.toString());
-    let probe = 0;
-    while (probe < probesMax && this.#cached[(slot + probe) & (cachedPlans - 1)] !== undefined)
-      probe++;
-    // If no slot is free, the names of the probed slots are replaced in turn.
-    if (probe === probesMax) probe = this.#replaced++ % probesMax;
-    this.#cached[(slot + probe) & (cachedPlans - 1)] = { name, plan };
-    return plan;
-  }
-
   ofName(name: string): Plan {
     const named = this.#exact.get(name);
     const matching = this.#globs.filter(({ event }) => event!.matches(name));
@@ -526,10 +489,4 @@ class PlanCache {
       (renames && this.#readsMembersAtAll);
     return { rules, needsMembers, schema };
   }
-}
-
-function isSame(name: Buffer, body: Buffer, start: number, end: number): boolean {
-  if (name.length !== end - start) return false;
-  for (let at = 0; at < name.length; at++) if (name[at] !== body[start + at]) return false;
-  return true;
 }

@@ -44,6 +44,7 @@ const core = [
   "event_scan",
   "event_walk",
   "find_members",
+  "find_names",
   "item_reader",
   "json_fault",
   "json_walk",

@@ -75,15 +75,16 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     receivedAtMs,
     sentAtMs: sentAt.ms,
     clientAddress,
+    rulesVersion: rules?.version,
   });
   const sink = new FakeFrame(4 * bytes.length + 65_536);
   let room = 0;
   const measured: number[] = [];
   const tally = new Tally();
   const job: Job = {
-    ...(rules === undefined
-      ? {}
-      : { rules: { rules, lane, isEngage, isBot, rewritesItems: false } }),
+    rules,
+    lane,
+    isBot,
     body: bytes,
     repaired: undefined,
     additions: undefined,

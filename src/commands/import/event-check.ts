@@ -76,6 +76,8 @@ export class EventCheck {
       repaired: undefined,
       additions: undefined,
       frames: this.#frames,
+      lane: "historical",
+      isBot: false,
       quarantine: () => {},
       template: this.#records.begin({
         projectId: "import",

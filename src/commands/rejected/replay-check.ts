@@ -114,6 +114,8 @@ export class ReplayCheck {
       repaired: undefined,
       additions: undefined,
       quarantine: () => {},
+      lane,
+      isBot: false,
       frames: { sinkFor: () => frame, endTurn() {}, finish() {}, abandon() {} },
       template: this.#records.begin({
         projectId: "replay",

@@ -143,7 +143,7 @@ class RequestTaker {
     const { lane, project, cost } = work;
     const placingBytes =
       placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems) +
-      (work.rules?.rules.workOf(work.body.length, cost.events) ?? 0);
+      (work.rules?.workOf(work.body.length, cost.events) ?? 0);
     if (
       placingBytes > Math.min(placedAtOnceBytesMax, this.#publisher.frameBytesMax) ||
       (isCounted && this.#share.isSpent) ||
@@ -275,7 +275,7 @@ class RequestTaker {
       const end = endOfSlice(work.table, start, {
         rows,
         isSlow: protocol.rewritesItems,
-        rules: work.rules?.rules,
+        rules: work.rules,
       });
       this.#items.takeRows(work, start, end);
       work.frames.endTurn();

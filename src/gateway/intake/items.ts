@@ -18,17 +18,20 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
+import type { RequestOfRules } from "../../rules/apply.ts";
+import type { CompiledRules } from "../../rules/compile.ts";
 import { SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import type { QuarantinedItem } from "./quarantine-port.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
-import { type RequestRules, RuledItems, Ruling } from "./ruled-items.ts";
+import { type Rows, RuledItems, Ruling } from "./ruled-items.ts";
 import type { FilterCode } from "./tally.ts";
 import type { Work } from "./work.ts";
 import { rowsAtOnceMax } from "./work-size.ts";
 
 export type Job = RequestFacts &
+  RequestOfRules &
   Pick<
     Work,
     | "body"
@@ -41,7 +44,7 @@ export type Job = RequestFacts &
     | "template"
     | "frames"
   > &
-  Partial<Pick<Work, "rules" | "addressRules">> & {
+  Partial<Pick<Work, "rules" | "changesAddress">> & {
     /** Takes an item that is not stored. */
     readonly quarantine?: (item: QuarantinedItem) => void;
   };
@@ -69,6 +72,8 @@ export class ItemTaker {
   readonly #createScanner: ((rows: number) => Scanner) | undefined;
   readonly #slowScanner: Scanner;
   #ruledItems: RuledItems | undefined = undefined;
+  /** Whether any item of the slice has a ruling. */
+  #isRuled = false;
   #filterCode: FilterCode = "dropped_by_rule";
   readonly #bugsReported = new Set<string>();
   #beforeRow = 0;
@@ -92,27 +97,31 @@ export class ItemTaker {
     cursor.table = job.scanner.table;
     const firstItem = cursor.table[Header.FirstItem]!;
     this.#beforeRow = 0;
-    if (job.rules !== undefined) this.#applyRules(job.rules, start, end);
+    this.#isRuled =
+      job.rules !== undefined && this.#applyRules(job, job.rules, { first: start, end });
     for (let row = start; row < end; row++) {
       cursor.row = Header.Words + row * Row.Words;
       this.#takeItem(job, firstItem + row, row);
     }
   }
 
-  #applyRules(rules: RequestRules, first: number, end: number): void {
+  /** Returns false if all items of the slice are unruled. */
+  #applyRules(job: Job, rules: CompiledRules, { first, end }: Rows): boolean {
     try {
-      this.#ruled.takeRows(rules, this.#cursor, { first, end });
+      return this.#ruled.takeRows(rules, job, this.#cursor, { first, end });
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       // The items are then given to the rules one by one, so that only the faulty one fails.
       this.#reportOnce(bug);
       this.#ruled.forget();
+      return true;
     }
   }
 
   get #ruled(): RuledItems {
     this.#ruledItems ??= new RuledItems({
       findMembers: this.#slowScanner.findMembers,
+      findNames: this.#slowScanner.findNames,
       createScanner: this.#createScanner!,
       rowsMax: rowsAtOnceMax,
     });
@@ -154,26 +163,27 @@ export class ItemTaker {
   #ruledItem(job: Job, row: number): ItemView | undefined {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
-    const { rules, additions } = job;
+    const { additions } = job;
     verdict.drop = undefined;
     verdict.error = undefined;
-    verdict.rules = job.addressRules ?? 0;
+    verdict.changedByRules = job.changesAddress ?? false;
     verdict.schema = "";
-    let ruling: Ruling = rules === undefined ? Ruling.None : this.#ruled.rulingOf(row);
+    let ruling: Ruling = this.#isRuled ? this.#ruled.rulingOf(row) : Ruling.Unruled;
     let item: ItemView = cursor;
-    if (ruling === Ruling.None) {
+    if (ruling === Ruling.Unruled || ruling === Ruling.None) {
       const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, job.tally);
       const whole =
         additions === undefined || plain === undefined
           ? plain
           : this.#plainForm.withAdditions(plain, additions, verdict);
-      if (whole === undefined || rules === undefined) return whole ?? cursor;
+      if (whole === undefined || ruling === Ruling.Unruled) return whole ?? cursor;
       item = whole;
-      ruling = this.#ruled.take(rules, item);
+      ruling = this.#ruled.take(job.rules!, job, item);
       if (ruling === Ruling.Changed) item = this.#ruled.changedSingle;
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
     }
+    if (ruling === Ruling.Unruled) return item;
     if (ruling === Ruling.Same) return this.#checkSchema(job, item);
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
@@ -186,7 +196,7 @@ export class ItemTaker {
         this.#quarantine(job, { reason: "rule", detail: "", rule: this.#ruled.rule?.name });
       return undefined;
     }
-    verdict.rules = rules!.rules.version;
+    verdict.changedByRules = true;
     const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
     if (changed === undefined) return item;
     this.#ruled.checkChanged(changed);
@@ -213,7 +223,7 @@ export class ItemTaker {
   #quarantine(job: Job, why: Pick<QuarantinedItem, "reason" | "detail" | "rule">): void {
     const { body, table, row } = this.#cursor;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
-    job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.rules.version });
+    job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.version });
   }
 
   /** Judges the item, unless it has an error. Returns the item. */
@@ -237,8 +247,7 @@ export class ItemTaker {
       refuse(verdict, "event_too_large", detail);
     }
     if (job.rules !== undefined && verdict.replaced !== "") {
-      const { partlyChanged, version } = job.rules.rules;
-      if (forgetReplaced(verdict, partlyChanged)) verdict.rules = version;
+      if (forgetReplaced(verdict, job.rules.partlyChanged)) verdict.changedByRules = true;
     }
     return item;
   }

@@ -5,15 +5,18 @@
 import { Buffer } from "node:buffer";
 import type { MemberFunctions } from "../../records/found-members.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
+import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../records/name-table.ts";
 import { Header, Row, type Scanner, ScanStatus } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
-import type { CompiledRule, CompiledRules, Plan } from "../../rules/compile.ts";
+import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
 import type { CompiledSchema } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
 /** What the rules decide about an item. */
 export const Ruling = {
-  /** The item has not been given to the rules yet, because it must be normalised first. */
+  /** No rule and no schema is for events of the name. */
+  Unruled: -2,
+  /** The item has not been given to the rules yet, because it must be rewritten first. */
   None: -1,
   ...Outcome,
   /** The rules must read the item, but it is too large. */
@@ -21,11 +24,15 @@ export const Ruling = {
 } as const;
 export type Ruling = (typeof Ruling)[keyof typeof Ruling];
 
-/** The rules of a request's project, and the facts that they read. */
-export interface RequestRules extends RequestOfRules {
-  readonly rules: CompiledRules;
-  /** Whether each item must be normalised before the rules see it. */
-  readonly rewritesItems: boolean;
+interface RuledRequest extends RequestOfRules {
+  /** If this is set, each item is rewritten before the rules see it. Its name stays the same. */
+  readonly additions: string | undefined;
+}
+
+/** The indexes of rows, from the first one to before `end`. */
+export interface Rows {
+  readonly first: number;
+  readonly end: number;
 }
 
 const noErrors: readonly string[] = [];
@@ -33,7 +40,7 @@ const opening = '{"batch":[';
 const closing = "]}";
 const textBytesMin = 65_536;
 
-interface RuledItemsOptions extends MemberFunctions {
+interface RuledItemsOptions extends MemberFunctions, NameFunctions {
   /** Creates the scanners of changed items. `rows` is the size of the table. */
   readonly createScanner: (rows: number) => Scanner;
   /** Maximum number of items in a slice. */
@@ -42,6 +49,9 @@ interface RuledItemsOptions extends MemberFunctions {
 
 export class RuledItems {
   readonly #applier: RuleApplier;
+  readonly #findNames: NameFunctions["findNames"];
+  /** The words of NamedRows. */
+  readonly #named: Uint32Array;
   readonly #slice: ChangedItems;
   readonly #single: ChangedItems;
   readonly #rulings: Int8Array;
@@ -59,7 +69,9 @@ export class RuledItems {
   /** The errors that the schema has found. Of a changed item, `checkChanged` finds them. */
   errors: readonly string[] = noErrors;
 
-  constructor({ findMembers, createScanner, rowsMax }: RuledItemsOptions) {
+  constructor({ findMembers, findNames, createScanner, rowsMax }: RuledItemsOptions) {
+    this.#findNames = findNames;
+    this.#named = new Uint32Array(NamedRows.Results + rowsMax);
     this.#applier = new RuleApplier({ findMembers });
     this.#slice = new ChangedItems(createScanner(rowsMax));
     this.#single = new ChangedItems(createScanner(1));
@@ -67,34 +79,70 @@ export class RuledItems {
     this.#changedRows = new Uint32Array(rowsMax);
   }
 
-  /** Applies the rules to the plain items of rows. Changes the row of the view. */
-  takeRows(request: RequestRules, view: Cursor, { first, end }: { first: number; end: number }) {
-    const { rules } = request;
-    const applier = this.#applier;
+  /**
+   * Applies the rules to the plain items of rows. Returns false if all items are unruled. Changes
+   * the row of the view.
+   */
+  takeRows(
+    rules: CompiledRules,
+    request: RuledRequest,
+    view: Cursor,
+    { first, end }: Rows,
+  ): boolean {
     this.#first = first;
+    if (!this.#findPlans(rules, view, { first, end })) return false;
+    const applier = this.#applier;
     applier.begin(rules, request);
     const rows: number[] = [];
+    let hasUnknown = false;
     this.#slice.clear();
     for (let row = first; row < end; row++) {
-      view.row = Header.Words + row * Row.Words;
       const at = row - first;
-      this.#schemasOf[at] = undefined;
-      this.#rulings[at] = Ruling.None;
-      if (request.rewritesItems || !isPlain(view)) continue;
-      const plan = rules.planOf(view, request.isEngage);
+      const result = this.#named[NamedRows.Results + at]!;
+      this.#rulings[at] = result === 0 ? Ruling.Unruled : Ruling.None;
+      if (result === 0 || request.additions !== undefined) continue;
+      view.row = Header.Words + row * Row.Words;
+      if (result === NameResult.Unread && !isPlain(view)) continue;
+      const plan = rules.namedPlans.get(result) ?? rules.planOf(view, request.isEngage);
+      hasUnknown ||= isUnknown(result);
+      this.#plans[at] = plan;
       const ruling = rulingBefore(view, plan);
       this.#rulings[at] = ruling;
       if (ruling !== Ruling.None) continue;
-      this.#plans[at] = plan;
       if (plan!.needsMembers) rows.push(row);
       else this.#apply(view, row);
     }
+    if (hasUnknown) this.#storePlans(rules, view, { first, end });
     if (rows.length > 0) applier.find(view.body, view.table, rows);
     for (const row of rows) {
       view.row = Header.Words + row * Row.Words;
       this.#apply(view, row);
     }
     this.#slice.scan();
+    return true;
+  }
+
+  /** Returns false if all items are unruled. */
+  #findPlans({ namedPlans }: CompiledRules, { body, table }: ItemView, rows: Rows): boolean {
+    const named = this.#named;
+    named[NamedRows.First] = rows.first;
+    named[NamedRows.Count] = rows.end - rows.first;
+    return this.#findNames(body, table, namedPlans.slots, named) > 0;
+  }
+
+  #storePlans(
+    { namedPlans }: CompiledRules,
+    { body, table }: ItemView,
+    { first, end }: Rows,
+  ): void {
+    for (let row = first; row < end; row++) {
+      const result = this.#named[NamedRows.Results + row - first]!;
+      if (!isUnknown(result)) continue;
+      const words = Header.Words + row * Row.Words;
+      const [start, end] = [table[words + Row.EventStart]! + 1, table[words + Row.EventEnd]! - 1];
+      const plan = this.#plans[row - first]!;
+      namedPlans.store(result, body.subarray(start, end), isIdle(plan) ? undefined : plan);
+    }
   }
 
   #apply(view: Cursor, row: number): void {
@@ -103,6 +151,7 @@ export class RuledItems {
     const outcome = applier.apply(view, this.#plans[at]!, row);
     this.#rulings[at] = outcome;
     this.#rulesOf[at] = applier.rule;
+    this.#schemasOf[at] = undefined;
     if (outcome === Outcome.Changed) this.#changedRows[at] = this.#slice.add(applier);
     const { schema } = applier;
     if (schema === undefined || outcome > Outcome.Changed) return;
@@ -118,10 +167,12 @@ export class RuledItems {
   /** Returns what `takeRows` decided about the item of a row. */
   rulingOf(row: number): Ruling {
     const at = row - this.#first;
+    const ruling = this.#rulings[at] as Ruling;
+    if (ruling === Ruling.Unruled || ruling === Ruling.None) return ruling;
     this.rule = this.#rulesOf[at];
     this.schema = this.#schemasOf[at];
     if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
-    return this.#rulings[at] as Ruling;
+    return ruling;
   }
 
   /** Checks the last item, which the rules have changed, in plain form. */
@@ -135,14 +186,18 @@ export class RuledItems {
   }
 
   /** Applies the rules to one plain item, in any table. */
-  take(request: RequestRules, item: ItemView): Ruling {
-    const { rules } = request;
+  take(rules: CompiledRules, request: RuledRequest, item: ItemView): Ruling {
     const applier = this.#applier;
     this.schema = undefined;
-    const plan = rules.planOf(item, request.isEngage);
+    const row = (item.row - Header.Words) / Row.Words;
+    const rows = { first: row, end: row + 1 };
+    if (!this.#findPlans(rules, item, rows)) return Ruling.Unruled;
+    const result = this.#named[NamedRows.Results]!;
+    const plan = rules.namedPlans.get(result) ?? rules.planOf(item, request.isEngage);
+    this.#plans[0] = plan;
+    this.#storePlans(rules, item, rows);
     const before = rulingBefore(item, plan);
     if (before !== Ruling.None) return before;
-    const row = (item.row - Header.Words) / Row.Words;
     applier.begin(rules, request);
     if (plan!.needsMembers) applier.find(item.body, item.table, [row]);
     const outcome = applier.apply(item, plan!, row);
@@ -165,8 +220,7 @@ export class RuledItems {
 /** Returns the ruling if it does not depend on the rules of the plan, else None. */
 function rulingBefore({ table, row }: ItemView, plan: Plan | undefined): Ruling {
   // The guards drop an item without a name.
-  if (plan === undefined) return Ruling.Same;
-  if (plan.rules.length === 0 && !plan.needsMembers) return Ruling.Same;
+  if (plan === undefined || isIdle(plan)) return Ruling.Unruled;
   const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   return plan.needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
 }

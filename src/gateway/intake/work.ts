@@ -12,6 +12,7 @@ import type { RecordWriter } from "../../records/record.ts";
 import type { RecordTemplate } from "../../records/record-template.ts";
 import { type BackgroundScanner, Header } from "../../records/table.ts";
 import type { RequestFacts } from "../../records/verdict.ts";
+import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
@@ -21,7 +22,6 @@ import type { Typos } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
 import type { QuarantinedItem, QuarantineTaker } from "./quarantine-port.ts";
 import type { RepairedBody } from "./repaired-body.ts";
-import type { RequestRules } from "./ruled-items.ts";
 import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
@@ -71,7 +71,7 @@ export interface WorkParts extends PendingReports {
   readonly quarantine: QuarantineTaker;
 }
 
-export class Work implements RequestFacts {
+export class Work implements RequestFacts, RequestOfRules {
   readonly exchange: Exchange;
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
@@ -86,10 +86,10 @@ export class Work implements RequestFacts {
   lane!: Lane;
   cost!: RequestCost;
   additions: string | undefined = undefined;
-  /** The project's rules for events, or undefined. */
-  rules: RequestRules | undefined = undefined;
-  /** The version of the rules if they have changed the client's address, else 0. */
-  addressRules = 0;
+  /** The project's rules, if they read events. */
+  rules: CompiledRules | undefined = undefined;
+  /** Whether the project's rules have changed the client's address. */
+  changesAddress = false;
 
   taken!: Taken;
 
@@ -102,6 +102,8 @@ export class Work implements RequestFacts {
   template!: RecordTemplate;
   frames!: RequestFrames;
   #quarantine!: QuarantineTaker;
+  /** All rules of the project. The request keeps them if newer ones are loaded. */
+  #projectRules: CompiledRules | undefined = undefined;
 
   constructor(
     exchange: Exchange,
@@ -115,6 +117,10 @@ export class Work implements RequestFacts {
     this.body = withoutMark(bytes);
     this.markBytes = bytes.length - this.body.length;
     this.scanner = scanner;
+  }
+
+  get isBot(): boolean {
+    return this.exchange.isBot ?? false;
   }
 
   get table(): Uint32Array {
@@ -136,7 +142,8 @@ export class Work implements RequestFacts {
     this.project = project;
     this.lane = lane;
     this.additions = this.protocol.additions;
-    this.rules = this.#requestRules(project.rules);
+    this.#projectRules = project.rules;
+    this.rules = project.rules?.readsEvents === true ? project.rules : undefined;
     this.cost = {
       events: this.table[Header.ItemCount]!,
       bytes: this.body.length,
@@ -161,6 +168,7 @@ export class Work implements RequestFacts {
       receivedAtMs,
       sentAtMs: sentAt.ms,
       clientAddress: this.#storedAddress(),
+      rulesVersion: this.#projectRules?.version,
     });
     this.frames = protocol.createFrames(this, publisher, body);
   }
@@ -186,24 +194,10 @@ export class Work implements RequestFacts {
     const { clientAddress, isReplay } = this.exchange;
     // A replay comes from an operator, not from the client.
     if (isReplay) return "";
-    const { address, version = 0 } = this.project.rules ?? {};
+    const address = this.#projectRules?.address;
     if (address === undefined || clientAddress === "") return clientAddress;
-    this.addressRules = version;
+    this.changesAddress = true;
     return address.storedFor(clientAddress, this.receivedAtMs);
-  }
-
-  #requestRules(rules: CompiledRules | undefined): RequestRules | undefined {
-    if (rules === undefined || !rules.readsEvents) return undefined;
-    const { exchange, lane, isEngage, additions } = this;
-    return {
-      rules,
-      lane,
-      isEngage,
-      rewritesItems: additions !== undefined,
-      get isBot() {
-        return exchange.isBot ?? false;
-      },
-    };
   }
 
   handOver(): void {

@@ -44,6 +44,7 @@
         "event_scan.cc",
         "event_walk.cc",
         "find_members.cc",
+        "find_names.cc",
         "inflater.cc",
         "inflater_class.cc",
         "item_reader.cc",

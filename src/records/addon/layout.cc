@@ -7,6 +7,7 @@
 
 #include "event_scan.h"
 #include "find_members.h"
+#include "find_names.h"
 #include "stored_lines.h"
 
 namespace penstock {
@@ -166,6 +167,15 @@ const LayoutNumber kLayout[] = {
     {"MemberPlace.ListsAll", kPlaceListsAll},
     {"MemberPlace.HasPersonPaths", kPlaceHasPersonPaths},
     {"MemberPlace.FirstRow", kPlaceFirstRow},
+    {"KnownName.Bytes", kNameBytes},
+    {"KnownName.Value", kNameValue},
+    {"KnownName.Text", kNameText},
+    {"KnownName.Words", kNameWords},
+    {"NamedRows.First", kNamedFirst},
+    {"NamedRows.Count", kNamedCount},
+    {"NamedRows.Results", kNamedResults},
+    {"NameResult.Unknown", kUnknownName},
+    {"NameResult.Unread", kUnreadName},
     {"NameHash.Short", hash_of(kSetLevel, "id")},
     {"NameHash.Long", hash_of(kSetOnceLevel, "$current_url")},
 };

@@ -55,6 +55,8 @@ function take(
     ...{ projectId: "a", lane: "live", receivedAtMs: 0, sentAtMs: Number.NaN, clientAddress: "" },
   });
   const facts = {
+    lane: "live" as const,
+    isBot: false,
     needsTimestamp: false,
     isEngage: false,
     receivedAtMs: 0,
