@@ -7,7 +7,7 @@ import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../gateway/intake/items.ts";
 import { PlainForm } from "../../gateway/intake/plain-form.ts";
 import { type FilterCode, Tally } from "../../gateway/intake/tally.ts";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import type { DropCode } from "../../platform/base/warnings.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
@@ -73,7 +73,7 @@ export class ReplayCheck {
    * Returns why the gateway would not store a prepared text under these rules, such as
    * `rule wrong-orders` or `dropped_by_rule`; undefined if it would. A replay is not from a bot.
    */
-  filteredBy(text: string, line: RejectedLine, rules: CompiledRules): string | undefined {
+  filteredBy(text: string, line: RejectedItem, rules: CompiledRules): string | undefined {
     return rules.readsEvents ? this.#judge(text, line, rules)?.code : undefined;
   }
 
@@ -82,7 +82,7 @@ export class ReplayCheck {
    * a replay corrects no clock and knows no time of receipt. An event without a uuid gets the id of
    * the item, so that a second replay sends the same uuid.
    */
-  prepare(line: RejectedLine, { set, remove }: Changes): Prepared {
+  prepare(line: RejectedItem, { set, remove }: Changes): Prepared {
     let text = line.item;
     if (text.startsWith("{")) {
       for (const path of remove) text = withoutMember(text, path);
@@ -111,7 +111,7 @@ export class ReplayCheck {
 
   #judge(
     text: string,
-    { lane, received_at, skew_ms: skewMs = 0 }: RejectedLine,
+    { lane, received_at, skew_ms: skewMs = 0 }: RejectedItem,
     rules?: CompiledRules,
   ) {
     const { body } = this.#scanned(text);

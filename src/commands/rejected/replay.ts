@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { readRegistry } from "../../gateway/projects/registry/commands.ts";
 import { rulesInUse } from "../../gateway/projects/rules/versions.ts";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { readHolder } from "../../platform/embedded/data-lock.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { type CompiledRules, compileRules } from "../../rules/compile.ts";
@@ -251,7 +251,7 @@ class Replay {
 
   /** Sends the items of a message, one request each. Then removes the stored ones. */
   async #replayMessage(
-    one: Parameters<typeof removeLines>[1] & { lines: readonly RejectedLine[] },
+    one: Parameters<typeof removeLines>[1] & { lines: readonly RejectedItem[] },
   ) {
     const stored = new Set<string>();
     try {
@@ -271,7 +271,7 @@ class Replay {
   }
 
   /** Returns whether the event is stored. Throws if the gateway rejects the request itself. */
-  async #send(line: RejectedLine): Promise<boolean> {
+  async #send(line: RejectedItem): Promise<boolean> {
     const prepared = this.#check.prepare(line, this.#of.changes);
     if (prepared.kind === "invalid") return false;
     const key = JSON.stringify(this.#of.keys.get(line.project_id));

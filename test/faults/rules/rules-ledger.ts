@@ -3,7 +3,7 @@
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { readMessages } from "../../../bench/load/stored.ts";
-import { linesOf, type RejectedLine } from "../../../src/gateway/quarantine/rejected-item.ts";
+import { linesOf, type RejectedItem } from "../../../src/gateway/quarantine/rejected-item.ts";
 import type { Lane } from "../../../src/platform/base/lane.ts";
 import { lanes, rejectedLane } from "../../../src/platform/nats/names.ts";
 import { connectReader } from "../connect-reader.ts";
@@ -55,7 +55,7 @@ export class RulesLedger {
   readonly #requestOf: RuledRequest[] = [];
   /** By the number of the event: the versions in its records, 0 without one. */
   readonly #copies = new Map<number, number[]>();
-  readonly #rejected = new Map<number, RejectedLine[]>();
+  readonly #rejected = new Map<number, RejectedItem[]>();
   readonly #used: { readonly answeredMs: number; version: number }[] = [];
   readonly faults: string[] = [];
   readonly totals: RulesTotals = {
@@ -151,7 +151,7 @@ export class RulesLedger {
     );
   }
 
-  #takeRejected(line: RejectedLine): void {
+  #takeRejected(line: RejectedItem): void {
     if (line.project_id !== ruledProject) return;
     const { uuid } = JSON.parse(line.item) as { readonly uuid: string };
     const number = numberOf(uuid);
