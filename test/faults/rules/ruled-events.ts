@@ -27,8 +27,16 @@ export interface Expected {
 }
 
 const names = [
-  ...["heartbeat", "ping a", "scroll", "scroll", "order", "order", "signed up"],
-  ...["never", "plain", "viewed"],
+  "heartbeat",
+  "ping a",
+  "scroll",
+  "scroll",
+  "order",
+  "order",
+  "signed up",
+  "never",
+  "plain",
+  "viewed",
 ];
 const totals: readonly (Json | undefined)[] = [12.5, "12", -1, undefined, 7];
 const people = 997;
@@ -108,7 +116,9 @@ export function expectedOf(
 /** Returns a stored record in the form of `Expected.record`. */
 export function recordText(record: Readonly<Record<string, unknown>>): string {
   const schema = record["schema"] as { version?: number; ok?: boolean } | undefined;
-  const ip = String(record["ip"] ?? "").replace(/.*\.0$/, "network").replace(/^\d.*/, "whole");
+  const ip = String(record["ip"] ?? "")
+    .replace(/.*\.0$/, "network")
+    .replace(/^\d.*/, "whole");
   const stamp = schema === undefined ? {} : { version: schema.version, ok: schema.ok };
   const members = {
     name: record["event"],
