@@ -1,14 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
 import { Part } from "./fields.ts";
-import type { MemberFunctions } from "./found-members.ts";
+import type { MemberFinder } from "./found-members.ts";
 import * as members from "./found-members.ts";
+import type { ChangeFunctions } from "./item-changes.ts";
+import * as changes from "./item-changes.ts";
 import type { LineFunctions } from "./lines.ts";
 import * as lines from "./lines.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
-interface NativeScanner {
+interface NativeScanner extends MemberFinder {
   scan(body: Buffer): ScanStatus;
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
   scanAtOnce(body: Buffer): ScanStatus;
@@ -19,7 +21,7 @@ interface NativeScanner {
   release(): void;
 }
 
-interface Addon extends LineFunctions, MemberFunctions {
+interface Addon extends LineFunctions, ChangeFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
@@ -58,7 +60,7 @@ export function loadAddon(): Addon {
 
 function ofThisVersion(addon: Addon): Addon {
   const { NotNormal: _, ...ofTable } = table;
-  const here = Object.entries({ ...ofTable, ...lines, ...members, Part }).flatMap(
+  const here = Object.entries({ ...ofTable, ...lines, ...members, ...changes, Part }).flatMap(
     ([group, numbers]) =>
       Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
   );
@@ -69,7 +71,7 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner, normalise, repair, findMembers } = loadAddon();
+  const { EventScanner, normalise, repair, changeItems } = loadAddon();
   const table = new Uint32Array(tableWords(rows));
   const native = new EventScanner(table);
   return {
@@ -79,7 +81,9 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    findMembers,
+    findMembers: (body, place, names, slots, found) =>
+      native.findMembers(body, place, names, slots, found),
+    changeItems,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>
       repair(body, until, text, malformed, nonFinite, progress),
     scanInBackground: async (body) => native.scanInBackground(body),

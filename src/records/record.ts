@@ -84,6 +84,9 @@ export class JsonRecordWriter implements RecordWriter {
   // Most changed events of a project follow each other.
   #rulesVersion = 0;
   #rulesMember: Buffer = Buffer.alloc(0);
+  // The stamps of valid events of a schema are the same.
+  #schema = "";
+  #schemaText: Buffer = Buffer.alloc(0);
 
   constructor({ uuids }: RecordWriterOptions) {
     this.#uuids = uuids;
@@ -116,8 +119,16 @@ export class JsonRecordWriter implements RecordWriter {
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
     if (verdict.rules !== 0) bytes += rulesBytesMax;
-    if (verdict.schema !== "") bytes += beforeSchema.length + Buffer.byteLength(verdict.schema);
+    if (verdict.schema !== "") {
+      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
+      bytes += beforeSchema.length + this.#schemaText.length;
+    }
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
+  }
+
+  #setSchema(schema: string): void {
+    this.#schema = schema;
+    this.#schemaText = Buffer.from(schema);
   }
 
   #setRules(version: number): void {
@@ -167,8 +178,9 @@ export class JsonRecordWriter implements RecordWriter {
       at += this.#rulesMember.copy(target, at);
     }
     if (verdict.schema !== "") {
+      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
       at += beforeSchema.copy(target, at);
-      at += target.write(verdict.schema, at, "utf8");
+      at += this.#schemaText.copy(target, at);
     }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;

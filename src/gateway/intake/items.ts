@@ -91,16 +91,20 @@ export class ItemTaker {
     cursor.table = job.scanner.table;
     const firstItem = cursor.table[Header.FirstItem]!;
     this.#beforeRow = 0;
-    if (job.rules !== undefined) this.#applyRules(job.rules, start, end);
+    if (job.rules !== undefined) this.#applyRules(job.rules, job.scanner, { first: start, end });
     for (let row = start; row < end; row++) {
       cursor.row = Header.Words + row * Row.Words;
       this.#takeItem(job, firstItem + row, row);
     }
   }
 
-  #applyRules(rules: RequestRules, first: number, end: number): void {
+  #applyRules(
+    rules: RequestRules,
+    scanner: Scanner,
+    rows: { readonly first: number; readonly end: number },
+  ): void {
     try {
-      this.#ruled.takeRows(rules, this.#cursor, { first, end });
+      this.#ruled.takeRows(rules, this.#cursor, { scanner, ...rows });
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       // The items are then given to the rules one by one, so that only the faulty one fails.
@@ -111,7 +115,7 @@ export class ItemTaker {
 
   get #ruled(): RuledItems {
     this.#ruledItems ??= new RuledItems({
-      findMembers: this.#slowScanner.findMembers,
+      changeItems: this.#slowScanner.changeItems,
       createScanner: this.#createScanner!,
       rowsMax: rowsAtOnceMax,
     });
@@ -168,7 +172,8 @@ export class ItemTaker {
           : this.#plainForm.withAdditions(plain, additions, verdict);
       if (whole === undefined || rules === undefined) return whole ?? cursor;
       item = whole;
-      ruling = this.#ruled.take(rules, item);
+      const scanner = item === cursor ? job.scanner : this.#slowScanner;
+      ruling = this.#ruled.take(rules, item, scanner);
       if (ruling === Ruling.Changed) item = this.#ruled.changedSingle;
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
@@ -187,9 +192,7 @@ export class ItemTaker {
     }
     verdict.rules = rules!.rules.version;
     const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
-    if (changed === undefined) return item;
-    this.#ruled.checkChanged(changed);
-    return this.#checkSchema(job, changed);
+    return changed === undefined ? item : this.#checkSchema(job, changed);
   }
 
   /**

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "change_items.h"
 #include "event_scan.h"
 #include "find_members.h"
 #include "stored_lines.h"
@@ -165,7 +166,21 @@ const LayoutNumber kLayout[] = {
     {"MemberPlace.RowCount", kPlaceRowCount},
     {"MemberPlace.ListsAll", kPlaceListsAll},
     {"MemberPlace.HasPersonPaths", kPlaceHasPersonPaths},
+    {"MemberPlace.ListsContainers", kPlaceListsContainers},
     {"MemberPlace.FirstRow", kPlaceFirstRow},
+    {"Change.Row", kChangeRow},
+    {"Change.Edits", kChangeEdits},
+    {"Change.FieldTypes", kChangeFieldTypes},
+    {"Change.PropertyTypes", kChangePropertyTypes},
+    {"Change.NeedsScan", kChangeNeedsScan},
+    {"Change.Words", kChangeWords},
+    {"Edit.Start", kEditStart},
+    {"Edit.End", kEditEnd},
+    {"Edit.TextStart", kEditTextStart},
+    {"Edit.TextEnd", kEditTextEnd},
+    {"Edit.Words", kEditWords},
+    {"EditText.Hashed", kHashedText},
+    {"EditText.HashBytes", kHashTextBytes},
     {"NameHash.Short", hash_of(kSetLevel, "id")},
     {"NameHash.Long", hash_of(kSetOnceLevel, "$current_url")},
 };
