@@ -214,7 +214,8 @@ export class CompiledRules {
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
-      ...{ innerLevels, listsAll: keepsOnly || readsAll },
+      innerLevels,
+      listsAll: keepsOnly || readsAll,
       listsContainers: actions.some(({ kind }) => kind === "set"),
     });
     const texts = this.#texts;
@@ -289,7 +290,11 @@ export class CompiledRules {
   #compiled(rule: Rule, index: number): CompiledRule {
     const { name, mode, match } = rule;
     return {
-      ...{ index, name, mode, lane: match.lane, bot: match.bot },
+      index,
+      name,
+      mode,
+      lane: match.lane,
+      bot: match.bot,
       event: patternsOf(match.event),
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),

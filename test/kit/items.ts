@@ -130,9 +130,17 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     ...(rules === undefined
       ? {}
       : { rules: { rules, lane, isEngage, isBot, rewritesItems: false } }),
-    ...{ body: bytes, repaired: undefined, additions: undefined, scanner, tally, template },
+    body: bytes,
+    repaired: undefined,
+    additions: undefined,
+    scanner,
+    tally,
+    template,
     recordBytesMax: 16_777_216,
-    ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
+    needsTimestamp: historical,
+    isEngage,
+    receivedAtMs,
+    unreadableSentAt: sentAt.unreadable,
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
     quarantine: () => {},
     frames: {
@@ -143,7 +151,9 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
         measured.push(lineBytes);
         return sink;
       },
-      ...{ endTurn() {}, finish() {}, abandon() {} },
+      endTurn() {},
+      finish() {},
+      abandon() {},
     },
   };
   items.takeRows(job, 0, scanner.table[Header.RowCount]!);
@@ -152,18 +162,24 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   const schemaResults: Record<string, number> = {};
   const metrics = {
-    ...{ events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    events() {},
+    warnings() {},
+    slowPathItems() {},
+    distinctIdsCut() {},
     schemaResults(mode: string, result: string, count: number) {
       schemaResults[`${mode} ${result}`] = count;
     },
   };
   tally.countReported(lane, metrics, true);
   return {
-    ...{ lines, measured },
+    lines,
+    measured,
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
     details: tally.warnings.map(({ detail }) => detail),
     errors: tally.errors.map(({ code }) => code),
-    ...{ dropped: tally.dropped, filtered: tally.filtered, schemaResults },
+    dropped: tally.dropped,
+    filtered: tally.filtered,
+    schemaResults,
   };
 }

@@ -9,7 +9,16 @@ import { findMembersInTree } from "../kit/reference-scanner/members.ts";
 
 const scanner = createNativeScanner(64);
 const names = [
-  ...["$set", "$set_once", "a", "", "distinct_id", "token", "$groups", "é", "x", "email"],
+  "$set",
+  "$set_once",
+  "a",
+  "",
+  "distinct_id",
+  "token",
+  "$groups",
+  "é",
+  "x",
+  "email",
 ].map((name) => ({ level: MemberLevel.Properties, name }));
 const inner = [MemberLevel.Set, MemberLevel.SetOnce, 3].flatMap((level) =>
   ["a", "", "é", "email", "$set", "/"].map((name) => ({ level, name })),
