@@ -79,6 +79,9 @@ interface RecordWriterOptions {
 export class JsonRecordWriter implements RecordWriter {
   readonly #uuids: RecordWriterOptions["uuids"];
   readonly #templates = new RecordTemplates();
+  // The stamps of valid events of a schema are the same.
+  #schema = "";
+  #schemaText: Buffer = Buffer.alloc(0);
 
   constructor({ uuids }: RecordWriterOptions) {
     this.#uuids = uuids;
@@ -110,8 +113,16 @@ export class JsonRecordWriter implements RecordWriter {
       : emptyProperties.length;
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
-    if (verdict.schema !== "") bytes += beforeSchema.length + Buffer.byteLength(verdict.schema);
+    if (verdict.schema !== "") {
+      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
+      bytes += beforeSchema.length + this.#schemaText.length;
+    }
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
+  }
+
+  #setSchema(schema: string): void {
+    this.#schema = schema;
+    this.#schemaText = Buffer.from(schema);
   }
 
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
@@ -152,8 +163,9 @@ export class JsonRecordWriter implements RecordWriter {
       target[at++] = Ascii.CloseBrace;
     }
     if (verdict.schema !== "") {
+      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
       at += beforeSchema.copy(target, at);
-      at += target.write(verdict.schema, at, "utf8");
+      at += this.#schemaText.copy(target, at);
     }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;

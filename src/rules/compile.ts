@@ -82,10 +82,16 @@ export type CompiledAction =
   | { readonly kind: "rename"; readonly event: string }
   | { readonly kind: "cut"; readonly members: readonly CutMember[] };
 
+/** A part of `CompiledRules.texts`. */
+export interface ConstantText {
+  readonly start: number;
+  readonly end: number;
+}
+
 interface SetMember {
   readonly path: number;
   /** The value as JSON. */
-  readonly text: string;
+  readonly text: ConstantText;
 }
 
 interface CutMember {
@@ -113,6 +119,8 @@ export interface Plan {
   readonly rules: readonly CompiledRule[];
   /** Whether the members of the event must be found before the rules can be applied. */
   readonly needsMembers: boolean;
+  /** Whether the rules have no effect on an event without any member that they name. */
+  readonly isIdleWithoutMembers: boolean;
   /** The schema of the event name. */
   readonly schema: CompiledSchema | undefined;
 }
@@ -148,6 +156,13 @@ export const readProperties: readonly string[] = [
   "$lib_version",
 ];
 
+/** Properties that can also be members of the event itself. Their paths are the first ones. */
+const topProperties = ["$set", "$set_once", "$unset"] as const;
+export const lastTopPath = topProperties.length;
+
+/** The path of no member. */
+const noPath = 0;
+
 /** The sent names of SDKs that have another name in `$lib`. */
 const namesInLib: ReadonlyMap<string, string> = new Map([
   ["posthog-js", "web"],
@@ -173,6 +188,12 @@ export class CompiledRules {
   readonly version: number;
   readonly rules: readonly CompiledRule[];
   readonly names: MemberNames;
+  /** JSON texts that the rules write into events. */
+  readonly texts: Buffer;
+  /** The name of each path and a colon, as JSON. The first is that of path 1. */
+  readonly nameTexts: readonly ConstantText[];
+  readonly commaText: ConstantText;
+  readonly nullText: ConstantText;
   readonly hash: ValueHash;
   readonly address: AddressRule | undefined;
   readonly urls: UrlCutter | undefined;
@@ -180,15 +201,13 @@ export class CompiledRules {
   readonly urlPaths: readonly number[];
   readonly schemas: readonly CompiledSchema[];
   readonly #paths = new Paths();
-  /** The paths of `readProperties`. */
-  readonly readPaths: ReadonlySet<number>;
+  readonly #texts = new ConstantTexts();
+  /** These paths are 0 if no rule reads them. */
   readonly libPath: number;
   readonly libVersionPath: number;
   readonly userAgentPath: number;
   readonly distinctIdPath: number;
   readonly otherDistinctIdPath: number;
-  /** The paths up to this one are `$set`, `$set_once` and `$unset`: the event can have them too. */
-  readonly lastTopPath: number;
   /**
    * Members that rules change in part. If the client sent such a member with a wrong type, the
    * record does not keep its value in `replaced`, because the rules cannot read it.
@@ -211,28 +230,35 @@ export class CompiledRules {
     this.address = privacy.ip === "keep" ? undefined : new AddressRule(privacy.ip, context.saltOf);
     const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
     this.urls = cutsUrls ? new UrlCutter(privacy) : undefined;
-    paths.of("$set");
-    paths.of("$set_once");
-    this.lastTopPath = paths.of("$unset");
-    this.libPath = paths.of("$lib");
-    this.libVersionPath = paths.of("$lib_version");
-    this.userAgentPath = paths.of("$raw_user_agent");
-    this.distinctIdPath = paths.of("distinct_id");
-    this.otherDistinctIdPath = paths.of("$distinct_id");
+    for (const name of topProperties) paths.of(name);
+    const hasMatch = (name: keyof Match): boolean =>
+      file.rules.some(({ match }) => match[name] !== undefined);
+    const samples = file.rules.some((rule) => rule.actions.some(({ kind }) => kind === "sample"));
+    this.libPath = hasMatch("sdk") ? paths.of("$lib") : noPath;
+    this.libVersionPath = hasMatch("sdkVersion") ? paths.of("$lib_version") : noPath;
+    this.userAgentPath = hasMatch("bot") ? paths.of("$raw_user_agent") : noPath;
+    this.distinctIdPath = samples ? paths.of("distinct_id") : noPath;
+    this.otherDistinctIdPath = samples ? paths.of("$distinct_id") : noPath;
     this.rules = file.rules.map((rule, index) =>
       this.#compiled(rule, index, counters.ofRule(rule)),
     );
     const actions = this.rules.flatMap((rule) => rule.actions);
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
-    this.readPaths = new Set(keepsOnly ? readProperties.map((name) => paths.of(name)) : []);
     this.schemas = file.schemas.map((schema) =>
       compileSchema(schema, (name) => paths.ofName(name), counters.ofSchema(schema)),
     );
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
-      ...{ innerLevels, listsAll: keepsOnly || readsAll },
+      innerLevels,
+      listsAll: keepsOnly || readsAll,
+      listsContainers: actions.some(({ kind }) => kind === "set"),
     });
+    const texts = this.#texts;
+    this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));
+    this.commaText = texts.add(",");
+    this.nullText = texts.add("null");
+    this.texts = texts.concat();
     this.#plans = new Plans(this.rules, cutsUrls, this.schemas);
     this.partlyChanged = partlyChangedBy(file);
     this.#globs = globsOf(file.rules);
@@ -299,7 +325,12 @@ export class CompiledRules {
   #compiled(rule: Rule, index: number, counts: Float64Array): CompiledRule {
     const { name, mode, match } = rule;
     return {
-      ...{ index, name, mode, lane: match.lane, bot: match.bot, counts },
+      index,
+      name,
+      mode,
+      lane: match.lane,
+      bot: match.bot,
+      counts,
       event: patternsOf(match.event),
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),
@@ -321,13 +352,16 @@ export class CompiledRules {
       case "hash":
         return { kind: action.kind, paths: action.paths.map(pathOf) };
       case "keepOnly":
-        return { kind: "keepOnly", paths: new Set(action.paths.map(pathOf)) };
+        return {
+          kind: "keepOnly",
+          paths: new Set([...readProperties, ...action.paths].map(pathOf)),
+        };
       case "set":
         return {
           kind: "set",
           members: [...action.values].map(([path, value]) => ({
             path: pathOf(path),
-            text: scalarText(value),
+            text: this.#texts.add(scalarText(value)),
           })),
         };
       case "cut":
@@ -401,6 +435,14 @@ function readsMembers(rule: CompiledRule): boolean {
   );
 }
 
+/** Whether a rule has no effect on an event without any member that the rules name. */
+function isIdleWithoutMembers({ actions }: CompiledRule): boolean {
+  return actions.every((action) => {
+    if (action.kind === "remove") return action.paths.every((path) => path > lastTopPath);
+    return action.kind === "hash" || action.kind === "cut" || action.kind === "keepOnly";
+  });
+}
+
 /** The levels of the objects in `properties` whose members have paths. */
 const innerLevels: ReadonlyMap<string, number> = new Map([
   ["$set", MemberLevel.Set],
@@ -435,6 +477,24 @@ class Paths {
   }
 }
 
+class ConstantTexts {
+  readonly #parts: Buffer[] = [];
+  #bytes = 0;
+
+  add(text: string): ConstantText {
+    const part = Buffer.from(text);
+    const start = this.#bytes;
+    this.#parts.push(part);
+    this.#bytes += part.length;
+    return { start, end: this.#bytes };
+  }
+
+  concat(): Buffer {
+    return Buffer.concat(this.#parts);
+  }
+}
+
+/** Returns the rules for an event name. */
 class Plans {
   /** The rules that name the event exactly. */
   readonly #exact = new Map<string, CompiledRule[]>();
@@ -486,7 +546,8 @@ class Plans {
       this.#cutsUrls ||
       schema !== undefined ||
       rules.some(readsMembers) ||
-      (renames && this.#readsMembersAtAll);
-    return { rules, needsMembers, schema };
+      (renames && (this.#readsMembersAtAll || this.#schemas.size > 0));
+    const isIdle = schema === undefined && rules.every(isIdleWithoutMembers);
+    return { rules, needsMembers, isIdleWithoutMembers: isIdle, schema };
   }
 }

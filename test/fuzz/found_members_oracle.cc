@@ -57,16 +57,17 @@ struct Names {
   }
 };
 
-Words find(const std::vector<uint8_t>& text, const Words& table, const Words& rows,
-           bool lists_all) {
+/** Returns the entries; none if the text or the table is not that of the scan. */
+Words find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
+           const Words& rows, bool lists_all) {
   static const Names names;
   const penstock::MemberNames given{
-      names.text.data(), names.text.size(), names.slots.data(), kSlots, lists_all, true};
+      names.text.data(), names.text.size(), names.slots.data(), kSlots, lists_all, true, lists_all};
   const penstock::MemberRows of{table.data(), kRows, rows.data(), rows.size()};
-  const size_t count = penstock::find_members(text.data(), text.size(), of, given, {nullptr, 0});
+  const size_t count = scanner.find_members(text.data(), of, given, {nullptr, 0});
+  if (count == penstock::kCannotFind) return {};
   Words found(count * penstock::kFoundWords);
-  const size_t again =
-      penstock::find_members(text.data(), text.size(), of, given, {found.data(), count});
+  const size_t again = scanner.find_members(text.data(), of, given, {found.data(), count});
   check(again == count, "the same members are found again");
   return found;
 }
@@ -146,7 +147,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
   for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) rows.push_back(row);
   if (rows.empty()) return;
   for (const bool lists_all : {false, true}) {
-    const Words found = find(text, table, rows, lists_all);
+    const Words found = find(scanner, text, table, rows, lists_all);
     for (size_t at = 0; at < found.size(); at += penstock::kFoundWords)
       check_entry(text, &found[at], lists_all);
   }
@@ -160,9 +161,15 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
         table[penstock::kHeaderWords + state % (table.size() - penstock::kHeaderWords)];
     const uint32_t before = word;
     word = round % 2 == 0 ? penstock::spread(state) : before + (state >> 8) % 5 - 2;
-    find(text, table, rows, true);
+    find(scanner, text, table, rows, true);
     check_names(text, table, kRows);
     word = before;
+  }
+  // A text that was changed after its scan must not lead out of it either.
+  for (uint32_t round = 0; round < 16; round++) {
+    state = penstock::spread(state + round);
+    text[state % text.size()] = static_cast<uint8_t>("{}[],:\"x 1"[(state >> 24) % 10]);
+    find(scanner, text, table, rows, true);
   }
 }
 

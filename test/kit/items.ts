@@ -2,16 +2,28 @@
 // clocks.
 
 import { randomFillSync } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { Typos } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
 import { readSentAt } from "../../src/gateway/intake/plain-protocol.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";
-import { createNativeScanner } from "../../src/records/native.ts";
+import type { ChangeFunctions } from "../../src/records/item-changes.ts";
+import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { JsonRecordWriter } from "../../src/records/record.ts";
-import { Header, ScanStatus } from "../../src/records/table.ts";
+import {
+  Extra,
+  extraOf,
+  Header,
+  hasExtra,
+  MoreShift,
+  Row,
+  ScanStatus,
+} from "../../src/records/table.ts";
 import { UuidSource } from "../../src/records/uuid.ts";
 import type { CompiledRules } from "../../src/rules/compile.ts";
 import { FakeFrame } from "../gateway/intake/fake-frame.ts";
+import { changeItemsByScan } from "./reference-scanner/item-changes.ts";
+import { createReferenceScanner } from "./reference-scanner/scanner.ts";
 
 export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
 export const receivedAt = new Date(receivedAtMs).toISOString();
@@ -44,7 +56,7 @@ const records = new JsonRecordWriter({
   uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
 const items = new ItemTaker({
-  slowScanner: createNativeScanner(4_096),
+  slowScanner: { ...createNativeScanner(4_096), changeItems: changeItemsTwice },
   createScanner: createNativeScanner,
   records,
   typos: new Typos(),
@@ -52,6 +64,38 @@ const items = new ItemTaker({
     throw bug;
   },
 });
+
+/** Changes items with the addon, and compares the result with that of a scan of each changed text. */
+function changeItemsTwice(...given: Parameters<ChangeFunctions["changeItems"]>): number {
+  const [body, table, changes, texts, secret, target, targetTable] = given;
+  const count = changes[0]!;
+  const [text, rows] = [Buffer.alloc(target.length), new Uint32Array(targetTable.length)];
+  const to = [texts, secret, text, rows] as const;
+  const expectedEnd = changeItemsByScan(
+    createReferenceScanner(1),
+    body,
+    table,
+    changes.slice(),
+    ...to,
+  );
+  const end = loadAddon().changeItems(...given);
+  if (end !== expectedEnd || text.compare(target, 0, end, 0, end) !== 0)
+    throw new Error("The addon writes other changed texts than the reference");
+  for (let row = Header.Words; row < Header.Words + count * Row.Words; row += Row.Words)
+    if (!isDeepStrictEqual(wordsOf(rows, row), wordsOf(targetTable, row)))
+      throw new Error("The addon writes other rows of changed texts than a scan");
+  return end;
+}
+
+/** Returns the row without its flags: the row of a changed item may have more of them than needed. */
+
+function wordsOf(table: Uint32Array, row: number): readonly Uint32Array[] {
+  const extra = extraOf(table, row);
+  const extraWords = hasExtra(table, row) ? Extra.Words : 0;
+  const words = table.slice(row, row + Row.Words);
+  words[Row.MoreTypes]! &= (1 << MoreShift.Flags) - 1;
+  return [words, table.slice(extra, extra + extraWords)];
+}
 
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const {

@@ -114,7 +114,7 @@ export class RulesTrial {
       const withMembers = planned.flatMap((plan, row) =>
         plan?.needsMembers === true ? [row] : [],
       );
-      if (withMembers.length > 0) applier.find(body, table, withMembers);
+      if (withMembers.length > 0) applier.find(this.#scanner, body, withMembers);
       for (const [row, plan] of planned.entries()) {
         if (plan === undefined) continue;
         view.row = Header.Words + row * Row.Words;
@@ -127,7 +127,6 @@ export class RulesTrial {
           this.privacy.bytes += bytesOf(view);
         }
       }
-      this.schemas.finish(applier);
     }
   }
 

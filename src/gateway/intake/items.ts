@@ -120,7 +120,7 @@ export class ItemTaker {
 
   get #ruled(): RuledItems {
     this.#ruledItems ??= new RuledItems({
-      findMembers: this.#slowScanner.findMembers,
+      changeItems: this.#slowScanner.changeItems,
       findNames: this.#slowScanner.findNames,
       createScanner: this.#createScanner!,
       rowsMax: rowsAtOnceMax,
@@ -178,7 +178,8 @@ export class ItemTaker {
           : this.#plainForm.withAdditions(plain, additions, verdict);
       if (whole === undefined || ruling === Ruling.Unruled) return whole ?? cursor;
       item = whole;
-      ruling = this.#ruled.take(job.rules!, job, item);
+      const scanner = item === cursor ? job.scanner : this.#slowScanner;
+      ruling = this.#ruled.take(job.rules!, job, { item, scanner });
       if (ruling === Ruling.Changed) item = this.#ruled.changedSingle;
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
@@ -198,9 +199,7 @@ export class ItemTaker {
     }
     verdict.changedByRules = true;
     const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
-    if (changed === undefined) return item;
-    this.#ruled.checkChanged(changed);
-    return this.#checkSchema(job, changed);
+    return changed === undefined ? item : this.#checkSchema(job, changed);
   }
 
   /**

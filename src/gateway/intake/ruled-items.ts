@@ -1,12 +1,12 @@
-// Applies the rules of a project to the items of a body before the guards see them. The changed
-// items of a slice are written into one text, which is scanned once, so that the guards and the
-// record writer read a changed item like any other.
+// Applies the rules of a project to the items of a body before the guards see them. The addon writes
+// the changed items of a slice into one text, and their rows into a table, so that the guards and
+// the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
-import type { MemberFunctions } from "../../records/found-members.ts";
+import type { ChangeFunctions } from "../../records/item-changes.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
 import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../records/name-table.ts";
-import { Header, Row, type Scanner, ScanStatus } from "../../records/table.ts";
+import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
 import type { CompiledSchema } from "../../rules/event-schema.ts";
@@ -25,6 +25,8 @@ export const Ruling = {
 export type Ruling = (typeof Ruling)[keyof typeof Ruling];
 
 interface RuledRequest extends RequestOfRules {
+  /** Its table has the items of the body. */
+  readonly scanner: Scanner;
   /** If this is set, each item is rewritten before the rules see it. Its name stays the same. */
   readonly additions: string | undefined;
 }
@@ -36,12 +38,10 @@ export interface Rows {
 }
 
 const noErrors: readonly string[] = [];
-const opening = '{"batch":[';
-const closing = "]}";
 const textBytesMin = 65_536;
 
-interface RuledItemsOptions extends MemberFunctions, NameFunctions {
-  /** Creates the scanners of changed items. `rows` is the size of the table. */
+interface RuledItemsOptions extends ChangeFunctions, NameFunctions {
+  /** Creates the scanner of changed items. `rows` is the size of the table. */
   readonly createScanner: (rows: number) => Scanner;
   /** Maximum number of items in a slice. */
   readonly rowsMax: number;
@@ -66,15 +66,16 @@ export class RuledItems {
   rule: CompiledRule | undefined = undefined;
   /** The schema of the item of the last call, or undefined. */
   schema: CompiledSchema | undefined = undefined;
-  /** The errors that the schema has found. Of a changed item, `checkChanged` finds them. */
+  /** The errors that the schema has found. */
   errors: readonly string[] = noErrors;
 
-  constructor({ findMembers, findNames, createScanner, rowsMax }: RuledItemsOptions) {
+  constructor({ createScanner, rowsMax, findNames, changeItems }: RuledItemsOptions) {
     this.#findNames = findNames;
     this.#named = new Uint32Array(NamedRows.Results + rowsMax);
-    this.#applier = new RuleApplier({ findMembers });
-    this.#slice = new ChangedItems(createScanner(rowsMax));
-    this.#single = new ChangedItems(createScanner(1));
+    this.#applier = new RuleApplier({ changeItems });
+    const scanner = createScanner(1);
+    this.#slice = new ChangedItems(scanner, rowsMax);
+    this.#single = new ChangedItems(scanner, 1);
     this.#rulings = new Int8Array(rowsMax);
     this.#changedRows = new Uint32Array(rowsMax);
   }
@@ -95,7 +96,6 @@ export class RuledItems {
     applier.begin(rules, request);
     const rows: number[] = [];
     let hasUnknown = false;
-    this.#slice.clear();
     for (let row = first; row < end; row++) {
       const at = row - first;
       const result = this.#named[NamedRows.Results + at]!;
@@ -113,12 +113,12 @@ export class RuledItems {
       else this.#apply(view, row);
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });
-    if (rows.length > 0) applier.find(view.body, view.table, rows);
+    if (rows.length > 0) applier.find(request.scanner, view.body, rows);
     for (const row of rows) {
       view.row = Header.Words + row * Row.Words;
       this.#apply(view, row);
     }
-    this.#slice.scan();
+    this.#slice.take(applier, view);
     return true;
   }
 
@@ -152,11 +152,11 @@ export class RuledItems {
     this.#rulings[at] = outcome;
     this.#rulesOf[at] = applier.rule;
     this.#schemasOf[at] = undefined;
-    if (outcome === Outcome.Changed) this.#changedRows[at] = this.#slice.add(applier);
+    if (outcome === Outcome.Changed) this.#changedRows[at] = applier.changeCount - 1;
     const { schema } = applier;
     if (schema === undefined || outcome > Outcome.Changed) return;
     this.#schemasOf[at] = schema;
-    this.#errorsOf[at] = outcome === Outcome.Same ? applier.checkSchema() : noErrors;
+    this.#errorsOf[at] = applier.checkSchema();
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -175,18 +175,17 @@ export class RuledItems {
     return ruling;
   }
 
-  /** Checks the last item, which the rules have changed, in plain form. */
-  checkChanged(item: ItemView): void {
-    if (this.schema !== undefined) this.errors = this.#applier.checkChanged(this.schema, item);
-  }
-
   /** Returns the changed item of a row. Valid until the next call. */
   changedItem(row: number): ItemView {
     return this.#slice.item(this.#changedRows[row - this.#first]!);
   }
 
-  /** Applies the rules to one plain item, in any table. */
-  take(rules: CompiledRules, request: RuledRequest, item: ItemView): Ruling {
+  /** Applies the rules to one plain item, in the table of the scanner. */
+  take(
+    rules: CompiledRules,
+    request: RequestOfRules,
+    { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
+  ): Ruling {
     const applier = this.#applier;
     this.schema = undefined;
     const row = (item.row - Header.Words) / Row.Words;
@@ -199,15 +198,12 @@ export class RuledItems {
     const before = rulingBefore(item, plan);
     if (before !== Ruling.None) return before;
     applier.begin(rules, request);
-    if (plan!.needsMembers) applier.find(item.body, item.table, [row]);
+    if (plan!.needsMembers) applier.find(scanner, item.body, [row]);
     const outcome = applier.apply(item, plan!, row);
     this.rule = applier.rule;
     if (outcome <= Outcome.Changed) this.schema = applier.schema;
-    if (this.schema !== undefined && outcome === Outcome.Same) this.errors = applier.checkSchema();
-    if (outcome !== Outcome.Changed) return outcome;
-    this.#single.clear();
-    this.#single.add(applier);
-    this.#single.scan();
+    if (this.schema !== undefined) this.errors = applier.checkSchema();
+    if (outcome === Outcome.Changed) this.#single.take(applier, item);
     return outcome;
   }
 
@@ -225,51 +221,49 @@ function rulingBefore({ table, row }: ItemView, plan: Plan | undefined): Ruling 
   return plan.needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
 }
 
-/** Texts of changed items as one batch, and its table. The memory is reused. */
+/** Texts of changed items, and their table. The memory is reused. */
 class ChangedItems {
+  /** Scans an item if a rule has changed it beyond what its row can follow. */
   readonly #scanner: Scanner;
+  readonly #scanned: Cursor;
   readonly #cursor: Cursor;
-  #text = Buffer.from(opening);
-  #end = opening.length;
-  #count = 0;
+  #text = Buffer.alloc(0);
 
-  constructor(scanner: Scanner) {
+  constructor(scanner: Scanner, rowsMax: number) {
     this.#scanner = scanner;
-    this.#cursor = { body: this.#text, table: scanner.table, row: 0 };
+    this.#scanned = { body: this.#text, table: scanner.table, row: Header.Words };
+    this.#cursor = { body: this.#text, table: new Uint32Array(tableWords(rowsMax)), row: 0 };
   }
 
-  clear(): void {
-    this.#count = 0;
-    this.#end = opening.length;
-  }
-
-  /** Adds the last item of the applier. Returns its row. */
-  add(applier: RuleApplier): number {
-    const bytes = this.#end + 1 + applier.bytesMax + closing.length;
-    if (bytes > this.#text.length) this.#grow(bytes);
-    if (this.#count > 0) this.#text[this.#end++] = 0x2c;
-    this.#end = applier.write(this.#text, this.#end);
-    return this.#count++;
-  }
-
-  scan(): void {
-    if (this.#count === 0) return;
-    const end = this.#end + this.#text.write(closing, this.#end, "latin1");
-    this.#cursor.body = this.#text;
-    const status = this.#scanner.scanPart(this.#text, 0, end);
-    if (status === ScanStatus.OutOfMemory)
-      throw new OutOfMemoryError("cannot scan a changed event: no memory");
-    if (status !== ScanStatus.Ok) throw new Error(`cannot scan a changed event: status ${status}`);
+  /** Takes all changed items of the applier. */
+  take(applier: RuleApplier, { body, table }: ItemView): void {
+    if (applier.changeCount === 0) return;
+    const { bytesMax } = applier;
+    if (bytesMax > this.#text.length) {
+      this.#text = Buffer.allocUnsafeSlow(Math.max(textBytesMin, 2 * bytesMax));
+      this.#cursor.body = this.#text;
+    }
+    applier.write(body, table, this.#text, this.#cursor.table);
   }
 
   item(row: number): ItemView {
-    this.#cursor.row = Header.Words + row * Row.Words;
-    return this.#cursor;
+    const cursor = this.#cursor;
+    cursor.row = Header.Words + row * Row.Words;
+    return cursor.table[cursor.row + Row.MoreTypes] === 0 ? this.#scan() : cursor;
   }
 
-  #grow(bytes: number): void {
-    const text = Buffer.allocUnsafeSlow(Math.max(textBytesMin, 2 * bytes));
-    this.#text.copy(text, 0, 0, this.#end);
-    this.#text = text;
+  #scan(): ItemView {
+    const { table, row } = this.#cursor;
+    const scanned = this.#scanned;
+    // The item is in brackets, because an item with a member `batch` would count as a batch.
+    scanned.body = this.#text.subarray(
+      table[row + Row.ItemStart]! - 1,
+      table[row + Row.ItemEnd]! + 1,
+    );
+    const status = this.#scanner.scan(scanned.body);
+    if (status === ScanStatus.OutOfMemory)
+      throw new OutOfMemoryError("cannot scan a changed event: no memory");
+    if (status !== ScanStatus.Ok) throw new Error(`cannot scan a changed event: status ${status}`);
+    return scanned;
   }
 }

@@ -16,6 +16,7 @@ import {
   TokenType,
   tableWords,
 } from "../../../src/records/table.ts";
+import { changeItemsByScan } from "./item-changes.ts";
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./keys.ts";
 import { findMembersInTree } from "./members.ts";
 import { findNamesInSlots } from "./names.ts";
@@ -83,7 +84,6 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
 
 class ReferenceScanner implements BackgroundScanner {
   readonly table: Uint32Array;
-  readonly findMembers = findMembersInTree;
   readonly findNames = findNamesInSlots;
   readonly #rows: number;
   readonly #header: Uint32Array;
@@ -134,6 +134,14 @@ class ReferenceScanner implements BackgroundScanner {
     this.#fillRows();
     replaceLineBreaks(body);
     return ScanStatus.Ok;
+  }
+
+  findMembers(...given: Parameters<BackgroundScanner["findMembers"]>): number {
+    return findMembersInTree(this.table, ...given);
+  }
+
+  changeItems(...given: Parameters<BackgroundScanner["changeItems"]>): number {
+    return changeItemsByScan(new ReferenceScanner(1), ...given);
   }
 
   scanPart(body: Buffer, start: number, end: number): ScanStatus {
