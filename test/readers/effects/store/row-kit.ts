@@ -47,7 +47,7 @@ export function commitOf(after: number, parts: Partial<Commit>): Commit {
   };
 }
 
-export function linePlaceAt(sequence: number, line = 0): LinePlace {
+function linePlaceAt(sequence: number, line = 0): LinePlace {
   return { lane: "live", partition: 0, epoch: 1, sequence, line };
 }
 
