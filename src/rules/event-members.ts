@@ -61,6 +61,8 @@ export class EventMembers implements SchemaMembers {
     ...{ type: TokenType.Absent, start: 0, end: 0, isRemoved: false },
   }));
   #hasTop = false;
+  /** The properties that `keepOnly` has left; undefined before it. */
+  #left: readonly number[] | undefined = undefined;
   /** By level: number of removed members, and the last object and its members that are left. */
   #removedIn = new Uint32Array(3);
   #containerStarts = new Uint32Array(3);
@@ -121,6 +123,7 @@ export class EventMembers implements SchemaMembers {
     this.#first = this.#end;
     if (this.#added.size > 0) this.#added.clear();
     this.#hasTop = false;
+    this.#left = undefined;
   }
 
   /** Starts with the item of a row. The rows must be opened in the order of `find`. */
@@ -252,22 +255,32 @@ export class EventMembers implements SchemaMembers {
   /** Removes all properties except those for which `isKept`. Returns whether there were others. */
   keepOnly(isKept: (path: number) => boolean, isObserved: boolean): boolean {
     let removes = false;
-    for (let entry = this.#first; entry < this.#end; entry++) {
+    const before = this.#left;
+    const left: number[] = [];
+    const count = before === undefined ? this.#end - this.#first : before.length;
+    for (let at = 0; at < count; at++) {
+      const entry = before === undefined ? this.#first + at : before[at]!;
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (path === FoundPath.Container || this.#levelOf[path] !== MemberLevel.Properties) continue;
-      if (this.#states[entry] === State.Removed || isKept(path)) continue;
+      if (this.#states[entry] === State.Removed) continue;
+      if (isKept(path)) {
+        left.push(entry);
+        continue;
+      }
+      if (isObserved) return true;
       removes = true;
-      if (isObserved) continue;
       this.#states[entry] = State.Removed;
       this.#removeInside(path);
     }
+    if (!isObserved) this.#left = left;
     for (const path of this.#added.keys()) {
       const level = this.#levelOf[path]!;
       const own =
         level === MemberLevel.Properties ? path : this.#rules.pathOf(this.#levelNames[level]!);
       if (isKept(own)) continue;
+      if (isObserved) return true;
       removes = true;
-      if (!isObserved) this.#added.delete(path);
+      this.#added.delete(path);
     }
     return removes;
   }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { type CompiledRule, RuleEffect } from "../../src/rules/compile.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
-import type { Action } from "../../src/rules/rules-file.ts";
+import type { Action, Rule, RuleMode } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
@@ -311,6 +311,28 @@ test("cut reads only the beginning of a long text with escapes", () => {
         }
         expect(cutOf("x".repeat(before) + escaped.repeat(count))).toBe(expected);
       }
+});
+
+test("keep_only counts and removes what earlier ones have left", () => {
+  const keeps = (paths: string[], mode: RuleMode): Omit<Rule, "name"> => ({
+    ...{ match: {}, mode },
+    actions: [{ kind: "keepOnly", paths }],
+  });
+  const rules = compiled([
+    keeps(["a", "b", "c"], "enforce"),
+    keeps(["a", "b", "c"], "enforce"),
+    keeps(["a"], "observe"),
+    ruleOf({}, { kind: "set", values: new Map([["d", 1]]) }),
+    keeps(["a", "b"], "enforce"),
+    keeps(["a", "b"], "observe"),
+  ]);
+  const { records } = take(
+    { event: "e", distinct_id: "u", properties: { x: 1, a: 1, b: 1, c: 1, y: 1 } },
+    { rules },
+  );
+  expect(records[0]!["properties"]).toEqual({ a: 1, b: 1 });
+  const counts = rules.rules.map((rule) => rule.counts[RuleEffect.changed]);
+  expect(counts).toEqual([1, 0, 1, 1, 1, 0]);
 });
 
 test("a text in place of an object does not keep what a rule removes inside", () => {
