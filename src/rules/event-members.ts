@@ -58,7 +58,10 @@ export class EventMembers implements SchemaMembers {
   /** JSON texts of members that the event does not have, by path. */
   readonly #added = new Map<number, string>();
   readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
-    ...{ type: TokenType.Absent, start: 0, end: 0, isRemoved: false },
+    type: TokenType.Absent,
+    start: 0,
+    end: 0,
+    isRemoved: false,
   }));
   #hasTop = false;
   /** The properties that `keepOnly` has left; undefined before it. */

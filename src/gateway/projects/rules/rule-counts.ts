@@ -30,7 +30,9 @@ export class RuleCounts {
         ),
       ofSchema: ({ event, mode }) =>
         this.#schemas.of({ project, event, mode }, schemaResults, {
-          ...{ project: otherValue, event: otherValue, mode },
+          project: otherValue,
+          event: otherValue,
+          mode,
         }),
     };
   }
