@@ -67,7 +67,7 @@ const mayImport: Record<string, string[]> = {
   "gateway/intake": [base, ...contracts, "records", "rules"],
   "gateway/publish": [base, ...contracts, "platform/nats"],
   "gateway/streams": [base, ...contracts, "platform/nats"],
-  "gateway/projects": [base, ...contracts, "platform/nats", "rules"],
+  "gateway/projects": [base, ...contracts, "platform/metrics", "platform/nats", "rules"],
   "gateway/quarantine": [base, ...contracts, "platform/nats", "gateway/streams", "records"],
   // Workers need the settings type, and the table of metrics that a supervisor adds up.
   "gateway/workers": [base, "gateway/admin/metrics/metric-table.ts"].concat(

@@ -302,7 +302,8 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Events checked by schemas",
-        description: "By the project, the name of the event, the mode of the schema and the result.",
+        description:
+          "By the project, the name of the event, the mode of the schema and the result.",
         unit: "ops",
         queries: [
           {

@@ -105,6 +105,8 @@ export class EventMembers implements SchemaMembers {
     isRemoved: false,
   }));
   #hasTop = false;
+  /** The properties that `keepOnly` has left; undefined before it. */
+  #left: readonly number[] | undefined = undefined;
   /** By level: number of removed members, and the last object and its members that are left. */
   #removedIn = new Uint32Array(3);
   #containerStarts = new Uint32Array(3);
@@ -179,6 +181,7 @@ export class EventMembers implements SchemaMembers {
     this.#first = this.#end;
     this.#addedEnd = this.#entryCount;
     this.#hasTop = false;
+    this.#left = undefined;
   }
 
   /**
@@ -353,15 +356,24 @@ export class EventMembers implements SchemaMembers {
   /** Removes all properties except the paths in `kept`. Returns whether there were others. */
   keepOnly(kept: ReadonlySet<number>, isObserved: boolean): boolean {
     let removes = false;
-    for (let entry = this.#first; entry < this.#end; entry++) {
+    const before = this.#left;
+    const left: number[] = [];
+    const count = before === undefined ? this.#end - this.#first : before.length;
+    for (let at = 0; at < count; at++) {
+      const entry = before === undefined ? this.#first + at : before[at]!;
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (path === FoundPath.Container || this.#levelOf[path] !== MemberLevel.Properties) continue;
-      if (this.#states[entry] === State.Removed || kept.has(path)) continue;
+      if (this.#states[entry] === State.Removed) continue;
+      if (kept.has(path)) {
+        left.push(entry);
+        continue;
+      }
+      if (isObserved) return true;
       removes = true;
-      if (isObserved) continue;
       this.#states[entry] = State.Removed;
       this.#removeInside(path);
     }
+    if (!isObserved) this.#left = left;
     for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (this.#states[entry] === State.Removed) continue;
@@ -369,8 +381,9 @@ export class EventMembers implements SchemaMembers {
       const own =
         level === MemberLevel.Properties ? path : this.#rules.pathOf(this.#levelNames[level]!);
       if (kept.has(own)) continue;
+      if (isObserved) return true;
       removes = true;
-      if (!isObserved) this.#states[entry] = State.Removed;
+      this.#states[entry] = State.Removed;
     }
     return removes;
   }

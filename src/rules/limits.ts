@@ -10,7 +10,7 @@ export const ruleTextCharsMax = 200;
 /** Maximum number of patterns with `*`, conditions on properties and paths in actions, in all rules. */
 export const stepsMax = 1_000;
 /** Maximum number of bytes to which a text is cut. */
-export const cutBytesMax = 8_192;
+export const cutBytesMax = 4_096;
 /** Maximum nesting of maps and lists, including the schemas. */
 export const rulesDepthMax = 32;
 /** Maximum nesting of schemas. The schema of `properties` is the first level. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { type CompiledRule, RuleEffect } from "../../src/rules/compile.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
-import type { Action } from "../../src/rules/rules-file.ts";
+import type { Action, Rule, RuleMode } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
@@ -107,7 +107,11 @@ describe("actions", () => {
     const rules = compiled([ruleOf({}, { kind: "hash", paths: ["a", "b", "c", "d", "e"] })]);
     const sent = event({ a: "tel", b: 42, c: { d: 1 }, d: null, e: "" });
     expect(take(sent, { rules }).records[0]!["properties"]).toEqual({
-      ...{ a: hmac("tel"), b: hmac("42"), c: hmac('{"d":1}'), d: null, e: hmac("") },
+      a: hmac("tel"),
+      b: hmac("42"),
+      c: hmac('{"d":1}'),
+      d: null,
+      e: hmac(""),
     });
   });
 
@@ -134,7 +138,10 @@ describe("actions", () => {
     const rules = compiled([ruleOf({}, { kind: "keepOnly", paths: ["plan"] })]);
     const sent = event({ x: 1, plan: "p", $set: { a: 1 }, $lib: "web", $groups: { c: "1" }, y: 2 });
     expect(take(sent, { rules }).records[0]!["properties"]).toEqual({
-      ...{ plan: "p", $set: { a: 1 }, $lib: "web", $groups: { c: "1" } },
+      plan: "p",
+      $set: { a: 1 },
+      $lib: "web",
+      $groups: { c: "1" },
     });
   });
 
@@ -246,7 +253,9 @@ test("an observed rule only counts what it would do", () => {
     ruleOf({}, { kind: "remove", paths: ["plan"] }),
   ]);
   const events = [{ email: 1 }, { plan: 1 }, { email: 1, plan: 2 }].map((properties) => ({
-    ...{ event: "e", distinct_id: "u", properties },
+    event: "e",
+    distinct_id: "u",
+    properties,
   }));
   const { records } = take({ batch: events }, { rules });
   expect(records.map(({ properties }) => properties)).toEqual([{ email: 1 }, {}, { email: 1 }]);
@@ -263,7 +272,9 @@ test.each(["enforce", "observe"] as const)("%s: counts one effect per event and 
     { ...ruleOf({ event: ["q"] }, { kind: "quarantine" }), mode },
   ]);
   const batch = Array.from({ length: 100 }, (_, index) => ({
-    ...{ event: index < 50 ? "e" : "q", distinct_id: `u${index}`, properties: { email: 1 } },
+    event: index < 50 ? "e" : "q",
+    distinct_id: `u${index}`,
+    properties: { email: 1 },
   }));
   const { records } = take({ batch }, { rules });
   const [sampled, quarantined] = rules.rules.map(countsOf);
@@ -313,6 +324,29 @@ test("cut reads only the beginning of a long text with escapes", () => {
       }
 });
 
+test("keep_only counts and removes what earlier ones have left", () => {
+  const keeps = (paths: string[], mode: RuleMode): Omit<Rule, "name"> => ({
+    match: {},
+    mode,
+    actions: [{ kind: "keepOnly", paths }],
+  });
+  const rules = compiled([
+    keeps(["a", "b", "c"], "enforce"),
+    keeps(["a", "b", "c"], "enforce"),
+    keeps(["a"], "observe"),
+    ruleOf({}, { kind: "set", values: new Map([["d", 1]]) }),
+    keeps(["a", "b"], "enforce"),
+    keeps(["a", "b"], "observe"),
+  ]);
+  const { records } = take(
+    { event: "e", distinct_id: "u", properties: { x: 1, a: 1, b: 1, c: 1, y: 1 } },
+    { rules },
+  );
+  expect(records[0]!["properties"]).toEqual({ a: 1, b: 1 });
+  const counts = rules.rules.map((rule) => rule.counts[RuleEffect.changed]);
+  expect(counts).toEqual([1, 0, 1, 1, 1, 0]);
+});
+
 test("a text in place of an object does not keep what a rule removes inside", () => {
   const texts = `"$set":"{\\"email\\":\\"a@b\\"}","properties":{"$groups":"a@b","x":1}`;
   const replacedWith = (action: Action): unknown => {
@@ -321,7 +355,8 @@ test("a text in place of an object does not keep what a rule removes inside", ()
     return take(event, { rules }).records[0]!["replaced"];
   };
   expect(replacedWith({ kind: "remove", paths: ["email"] })).toMatchObject({
-    ...{ $set: '{"email":"a@b"}', $groups: "a@b" },
+    $set: '{"email":"a@b"}',
+    $groups: "a@b",
   });
   expect(replacedWith({ kind: "remove", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });
   expect(replacedWith({ kind: "hash", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });

@@ -278,12 +278,12 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
   [
     "a cut of 0 bytes",
     rule("cut: { a: 0 }"),
-    ["3:15 a must be a whole number of bytes from 1 to 8192 (got 0)"],
+    ["3:15 a must be a whole number of bytes from 1 to 4096 (got 0)"],
   ],
   [
     "a cut of more bytes than the maximum",
-    rule("cut: { a: 8193 }"),
-    ["3:15 a must be a whole number of bytes from 1 to 8192 (got 8193)"],
+    rule("cut: { a: 4097 }"),
+    ["3:15 a must be a whole number of bytes from 1 to 4096 (got 4097)"],
   ],
   ["a cut list", rule("cut: [a]"), ["3:10 cut must be a map (got a list)"]],
   [

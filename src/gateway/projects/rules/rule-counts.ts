@@ -7,7 +7,7 @@ import { effectOf, RuleEffect, type RulesCounters } from "../../../rules/compile
 import { SchemaResult } from "../../../rules/event-schema.ts";
 
 /** Maximum number of rules with a counter of their own, and the same of schemas, in one process. */
-export const countersMaxDefault = 1_000;
+const countersMaxDefault = 1_000;
 
 const schemaResults = Object.keys(SchemaResult) as SchemaResult[];
 
@@ -30,7 +30,9 @@ export class RuleCounts {
         ),
       ofSchema: ({ event, mode }) =>
         this.#schemas.of({ project, event, mode }, schemaResults, {
-          ...{ project: otherValue, event: otherValue, mode },
+          project: otherValue,
+          event: otherValue,
+          mode,
         }),
     };
   }

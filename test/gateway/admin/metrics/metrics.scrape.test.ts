@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { metricNames, metricTable } from "../../../../src/gateway/admin/metrics/metric-table.ts";
 import { Metrics } from "../../../../src/gateway/admin/metrics/metrics.ts";
+import { version } from "../../../../src/platform/base/version.ts";
 
 let metrics: Metrics;
 
@@ -81,6 +82,7 @@ describe("the metrics endpoint", () => {
     expect(text).toContain("# TYPE process_resident_memory_bytes gauge");
     const series = await scrape();
     expect(series.get("penstock_inflight_bytes")).toBe(70);
+    expect(series.get(`penstock_build_info{version="${version}"}`)).toBe(1);
     expect(series.get("penstock_nats_connected")).toBe(1);
     expect(series.get('penstock_stream_bytes{lane="live",partition="0"}')).toBe(8);
     expect(series.get('penstock_stream_bytes_max{lane="live",partition="0"}')).toBe(

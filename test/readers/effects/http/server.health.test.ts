@@ -33,7 +33,7 @@ test("the effects' HTTP port replaces idle connections at its limit", async () =
 });
 
 test("the effects' HTTP port replaces connections whose clients do not read answers", async () => {
-  const propertiesJson = JSON.stringify({ text: "x".repeat(16_777_216) });
+  const propertiesJson = JSON.stringify({ text: "x".repeat(4_194_304) });
   const base = await effectsHttp(
     readerOf({ personByDistinctId: async () => ({ ...ada, propertiesJson }) }),
   );
