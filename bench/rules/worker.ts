@@ -135,7 +135,9 @@ function take(body: Buffer, rules: CompiledRules | undefined): number {
       rulesVersion: rules?.version,
     }),
     frames: { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} },
-    ...{ lane: "live", isBot: false, changesAddress: rules?.address !== undefined },
+    lane: "live",
+    isBot: false,
+    changesAddress: rules?.address !== undefined,
     rules: rules?.readsEvents ? rules : undefined,
   };
   items.takeRows(job, 0, scanner.table[Header.RowCount]!);

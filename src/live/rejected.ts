@@ -69,7 +69,12 @@ function shownItem(line: RejectedItem): ShownItem {
   const { id, project_id: project, received_at: receivedAt, reason, item } = line;
   const name = objectIn(item)?.["event"];
   return {
-    ...{ id, project, receivedAt, reason, rule: line.rule ?? "", detail: line.detail ?? "" },
+    id,
+    project,
+    receivedAt,
+    reason,
+    rule: line.rule ?? "",
+    detail: line.detail ?? "",
     event: typeof name === "string" ? name : "",
     text: item.slice(0, textCharactersMax),
     isCut: item.length > textCharactersMax,

@@ -17,9 +17,23 @@ const { findNames } = loadAddon();
 const bytesMax = 4 * (KnownName.Words - KnownName.Text);
 
 const names = fc.constantFrom(
-  ...["a", "ping", "ping ", "Ping", "pinged", "é", "😀", "\ud800", "a\0", "\0", "", 'q"', "\\"],
+  "a",
+  "ping",
+  "ping ",
+  "Ping",
+  "pinged",
+  "é",
+  "😀",
+  "\ud800",
+  "a\0",
+  "\0",
+  "",
+  'q"',
+  "\\",
   ...[7, 8, 9, 16, 17, bytesMax - 1, bytesMax, bytesMax + 1].map((length) => "x".repeat(length)),
-  ...["é".repeat(bytesMax / 2), `${"x".repeat(bytesMax - 1)}y`, `y${"x".repeat(bytesMax - 1)}`],
+  "é".repeat(bytesMax / 2),
+  `${"x".repeat(bytesMax - 1)}y`,
+  `y${"x".repeat(bytesMax - 1)}`,
 );
 const spelledNames = fc.oneof(
   names.map((name) => JSON.stringify(name)),

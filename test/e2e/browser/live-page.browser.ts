@@ -288,7 +288,10 @@ test("the live page counts the events of rules", async () => {
     "rules: [{ name: no-spam, mode: observe, match: { event: spam }, drop: true }]\n",
   );
   const applied = await runCommand({ PENSTOCK_NATS_URL: gateway.config.natsUrl! }, [
-    ...["rules", "apply", alpha.id, file],
+    "rules",
+    "apply",
+    alpha.id,
+    file,
   ]);
   expect(applied.fault).toBeUndefined();
   await expect

@@ -51,7 +51,9 @@ const stored = async (id: string, lane: "live" | "historical" = "live") =>
   (await gateway.events(project, lane)).filter((event) => event["distinct_id"] === id);
 
 const span = (id: string, attributes: Record<string, string>) => ({
-  ...{ traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", name: "chat" },
+  traceId: "0af7651916cd43dd8448eb211c80319c",
+  spanId: "b7ad6b7169203331",
+  name: "chat",
   attributes: { "gen_ai.operation.name": "chat", "user.id": id, ...attributes },
 });
 const otlp = { authorization: `Bearer ${key}` };
@@ -169,7 +171,9 @@ const cases: readonly Case[] = [
     title: "$raw_user_agent has precedence over the header of the request",
     send: (id) => {
       const seen = (agent: string) => ({
-        ...{ event: "seen", distinct_id: id, properties: { $raw_user_agent: agent } },
+        event: "seen",
+        distinct_id: id,
+        properties: { $raw_user_agent: agent },
       });
       const batch = [seen(crawler), seen(browser), seen("")];
       return send("/batch/", { api_key: key, batch }, { "user-agent": crawler });

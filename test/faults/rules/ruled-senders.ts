@@ -35,11 +35,17 @@ interface SendersOptions {
 
 const senders: readonly Form[] = ["capture", "capture", "batch", "batch", "v1", "v1", "history"];
 const counts: Readonly<Record<Form, number>> = {
-  ...{ capture: 1, batch: 10, v1: 10, history: 5, large: 2_000 },
+  capture: 1,
+  batch: 10,
+  v1: 10,
+  history: 5,
+  large: 2_000,
 };
 const paths: Readonly<Record<Form, string>> = {
   capture: "/capture/",
-  ...{ batch: "/batch/", history: "/batch/", large: "/batch/" },
+  batch: "/batch/",
+  history: "/batch/",
+  large: "/batch/",
   v1: "/i/v1/analytics/events",
 };
 const largePauseMs = 4_000;
