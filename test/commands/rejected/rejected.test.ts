@@ -1,6 +1,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
+import { applyRules } from "../../../src/gateway/projects/rules/versions.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
 import { rejectedOf, untilRejected } from "../../kit/rejected.ts";
@@ -189,6 +190,34 @@ describe.each(gateways)("on %s", (_, gateway) => {
     );
     expect(bodies).toHaveLength(1);
     expect(await rejectedOf(gateway, project)).toHaveLength(1);
+  });
+
+  test("a dry run counts the valid events that the rules in use would not store", async () => {
+    const items = [
+      { event: "order" },
+      { event: "noise" },
+      { event: "order", properties: { n: 1 } },
+    ];
+    const project = await rejecting(items);
+    const connection = await connect({ servers: gateway.nats.url });
+    await applyRules(connection, {
+      ...{ prefix: gateway.config.subjectPrefix, replicas: 1, id: project.id, author: "me@here" },
+      text: `rules:
+  - { name: noise, match: { event: noise }, drop: true }
+  - { name: no-n, remove: [n] }
+  - { name: wrong-orders, match: { event: order, properties: { total: { absent: true } } }, quarantine: true }
+`,
+    });
+    await connection.close();
+    const dryRun = async (...set: string[]) =>
+      (await replayed(project, "--set", "distinct_id=u", ...set, "--dry-run")).out;
+    const selected = "3 rejected events selected: 3 valid, 0 still invalid";
+    expect(await dryRun()).toBe(
+      `${selected}\n3 valid events would not be stored by the rules in use: rule wrong-orders 2, dropped_by_rule 1\nnothing was sent (--dry-run)\n`,
+    );
+    expect(await dryRun("--set", "properties.total=0")).toContain(
+      `${selected}\n1 valid event would not be stored by the rules in use: dropped_by_rule 1\n`,
+    );
   });
 
   test("purge removes the selected events and leaves the others", async () => {
