@@ -108,7 +108,9 @@ export function expectedOf(
 /** Returns a stored record in the form of `Expected.record`. */
 export function recordText(record: Readonly<Record<string, unknown>>): string {
   const schema = record["schema"] as { version?: number; ok?: boolean } | undefined;
-  const ip = String(record["ip"] ?? "").replace(/.*\.0$/, "network").replace(/^\d.*/, "whole");
+  const ip = String(record["ip"] ?? "")
+    .replace(/.*\.0$/, "network")
+    .replace(/^\d.*/, "whole");
   const stamp = schema === undefined ? {} : { version: schema.version, ok: schema.ok };
   const members = {
     name: record["event"],

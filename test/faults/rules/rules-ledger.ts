@@ -4,6 +4,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { readMessages } from "../../../bench/load/stored.ts";
 import { linesOf, type RejectedLine } from "../../../src/gateway/quarantine/rejected-item.ts";
+import type { Lane } from "../../../src/platform/base/lane.ts";
 import { lanes, rejectedLane } from "../../../src/platform/nats/names.ts";
 import { connectReader } from "../connect-reader.ts";
 import type { Store } from "../scenario.ts";
@@ -69,8 +70,8 @@ export class RulesLedger {
       for (let at = 0; at < request.count; at++) this.#requestOf[request.first + at] = request;
   }
 
-  async settle(store: Store): Promise<void> {
-    await this.#read(store);
+  /** Compares everything that was taken with the answers. */
+  settle(): void {
     this.#noteUsed();
     for (const request of this.#options.requests) this.#settleRequest(request);
   }
@@ -79,19 +80,23 @@ export class RulesLedger {
     if (this.faults.length < faultsMax) this.faults.push(`rules: ${text}`);
   }
 
-  async #read(store: Store): Promise<void> {
+  /** Takes the lines of a message. */
+  take(lane: Lane | typeof rejectedLane, text: string): void {
+    if (lane !== rejectedLane) this.#takeRecords(text);
+    else for (const line of linesOf(text)) this.#takeRejected(line);
+  }
+
+  async read(store: Store): Promise<void> {
     const connection = await connectReader(store);
     try {
       const manager = await jetstreamManager(connection);
-      for (const lane of [...lanes, rejectedLane]) {
+      for (const lane of [...lanes, rejectedLane] as const) {
         const subject = `penstock.${lane}.*.*`;
         for await (const stream of manager.streams.names(subject)) {
           const mark = { stream, lastSequence: 0, subject };
-          await readMessages(connection, mark, ({ data }) => {
-            const text = Buffer.from(data).toString("utf8");
-            if (lane !== rejectedLane) this.#takeRecords(text);
-            else for (const line of linesOf(text)) this.#takeRejected(line);
-          });
+          await readMessages(connection, mark, ({ data }) =>
+            this.take(lane, Buffer.from(data).toString("utf8")),
+          );
         }
       }
     } finally {

@@ -21,7 +21,7 @@ interface RulesLoadOptions {
   readonly random: Random;
 }
 
-export interface RulesResult {
+interface RulesResult {
   readonly totals: RulesTotals;
   readonly faults: readonly string[];
   readonly note: string;
@@ -106,7 +106,8 @@ export class RulesLoad {
     const { requests } = this.#senders;
     const isOneProcess = gateway.workers().length === 0;
     const ledger = new RulesLedger({ requests, versions, secret, last: this.#last, isOneProcess });
-    await ledger.settle(store);
+    await ledger.read(store);
+    ledger.settle();
     const { totals } = ledger;
     const faults = [...this.#faults, ...ledger.faults, ...this.#strange(), ...this.#counts(totals)];
     const figures = Object.entries(totals);
