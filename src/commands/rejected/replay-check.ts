@@ -57,8 +57,10 @@ export class ReplayCheck {
     };
     const takerOf = (written: RecordWriter) =>
       new ItemTaker({
-        ...{ slowScanner: createNativeScanner(scannedRows), createScanner: createNativeScanner },
-        ...{ records: written, typos: new Typos() },
+        slowScanner: createNativeScanner(scannedRows),
+        createScanner: createNativeScanner,
+        records: written,
+        typos: new Typos(),
         onBug: (bug) => {
           throw bug;
         },
@@ -117,16 +119,28 @@ export class ReplayCheck {
     const tally = new OneNote();
     const frame = { buffer: Buffer.alloc(0), length: 0, events: 0, commit() {}, rollback() {} };
     const job: Job = {
-      ...{ body, scanner: this.#scanner, tally, receivedAtMs, recordBytesMax, skewMs },
-      ...{ needsTimestamp: false, isEngage: false, unreadableSentAt: undefined },
-      ...{ repaired: undefined, additions: undefined },
+      body,
+      scanner: this.#scanner,
+      tally,
+      receivedAtMs,
+      recordBytesMax,
+      skewMs,
+      needsTimestamp: false,
+      isEngage: false,
+      unreadableSentAt: undefined,
+      repaired: undefined,
+      additions: undefined,
       rules: rules && { rules, lane, isEngage: false, isBot: false, rewritesItems: false },
       quarantine: ({ reason, rule = "" }) => {
         tally.quarantinedBy = `${reason} ${rule}`;
       },
       frames: { sinkFor: () => frame, endTurn() {}, finish() {}, abandon() {} },
       template: this.#records.begin({
-        ...{ projectId: "replay", lane, receivedAtMs, sentAtMs: Number.NaN, clientAddress: "" },
+        projectId: "replay",
+        lane,
+        receivedAtMs,
+        sentAtMs: Number.NaN,
+        clientAddress: "",
       }),
     };
     const taker = rules === undefined ? this.#taker : this.#ruledTaker;

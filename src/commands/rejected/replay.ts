@@ -219,7 +219,10 @@ class Replay {
     this.#connection = connection;
     this.#of = of;
     this.#sender = new Sender({
-      ...{ url: of.url, query: "?replay=1", gzip: false, stop: command.context.stop },
+      url: of.url,
+      query: "?replay=1",
+      gzip: false,
+      stop: command.context.stop,
       giveUpAfterMs: of.options.giveUpAfter * 1_000,
       trouble: (why) => note(command, why === undefined ? "the gateway responds again" : why),
     });

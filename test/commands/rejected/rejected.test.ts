@@ -29,7 +29,13 @@ describe.each(gateways)("on %s", (_, gateway) => {
 
   const replayed = async (project: TestProject, ...args: readonly string[]) =>
     await run(gateway, [
-      ...["rejected", "replay", "--project", project.id, "--url", gateway.url, "--yes"],
+      "rejected",
+      "replay",
+      "--project",
+      project.id,
+      "--url",
+      gateway.url,
+      "--yes",
       ...args,
     ]);
 
@@ -161,8 +167,12 @@ describe.each(gateways)("on %s", (_, gateway) => {
         created_at: new Date().toISOString(),
         batch: [
           {
-            ...{ event: "v1", uuid, distinct_id: "", timestamp: "2026-01-02T03:04:05.000Z" },
-            ...{ session_id: "s-1", options: { process_person_profile: false } },
+            event: "v1",
+            uuid,
+            distinct_id: "",
+            timestamp: "2026-01-02T03:04:05.000Z",
+            session_id: "s-1",
+            options: { process_person_profile: false },
           },
         ],
       }),
@@ -173,7 +183,9 @@ describe.each(gateways)("on %s", (_, gateway) => {
     expect(run.out).toContain("1 event stored");
     const [stored] = await gateway.events(project);
     expect(stored).toMatchObject({
-      ...{ uuid, timestamp: "2026-01-02T03:04:05.000Z", person_profile: false },
+      uuid,
+      timestamp: "2026-01-02T03:04:05.000Z",
+      person_profile: false,
       properties: { $session_id: "s-1", $lib: "posthog-node", $lib_version: "5.1.0" },
     });
   });
@@ -183,7 +195,10 @@ describe.each(gateways)("on %s", (_, gateway) => {
     const { port, bodies } = await answeringServer({ accepted: 0, filtered: 1 });
     const run = await replayed(
       project,
-      ...["--set", "distinct_id=u", "--url", `http://127.0.0.1:${port}`],
+      "--set",
+      "distinct_id=u",
+      "--url",
+      `http://127.0.0.1:${port}`,
     );
     expect(run.out).toContain(
       "1 event not stored, and still in quarantine: filtered by a rule of the project 1",
@@ -201,7 +216,10 @@ describe.each(gateways)("on %s", (_, gateway) => {
     const project = await rejecting(items);
     const connection = await connect({ servers: gateway.nats.url });
     await applyRules(connection, {
-      ...{ prefix: gateway.config.subjectPrefix, replicas: 1, id: project.id, author: "me@here" },
+      prefix: gateway.config.subjectPrefix,
+      replicas: 1,
+      id: project.id,
+      author: "me@here",
       text: `rules:
   - { name: noise, match: { event: noise }, drop: true }
   - { name: no-n, remove: [n] }

@@ -27,8 +27,16 @@ export interface Expected {
 }
 
 const names = [
-  ...["heartbeat", "ping a", "scroll", "scroll", "order", "order", "signed up"],
-  ...["never", "plain", "viewed"],
+  "heartbeat",
+  "ping a",
+  "scroll",
+  "scroll",
+  "order",
+  "order",
+  "signed up",
+  "never",
+  "plain",
+  "viewed",
 ];
 const totals: readonly (Json | undefined)[] = [12.5, "12", -1, undefined, 7];
 const people = 997;

@@ -59,8 +59,14 @@ export class RulesLedger {
   readonly #used: { readonly answeredMs: number; version: number }[] = [];
   readonly faults: string[] = [];
   readonly totals: RulesTotals = {
-    ...{ acknowledged: 0, stored: 0, dropped: 0, quarantined: 0 },
-    ...{ notInLane: 0, storedAgain: 0, unanswered: 0, versionsUsed: 0 },
+    acknowledged: 0,
+    stored: 0,
+    dropped: 0,
+    quarantined: 0,
+    notInLane: 0,
+    storedAgain: 0,
+    unanswered: 0,
+    versionsUsed: 0,
   };
 
   constructor(options: LedgerOptions) {

@@ -69,7 +69,11 @@ function settled(change: (run: Run) => void) {
   const secret = Buffer.from("secret");
   const { requests } = run;
   const ledger = new RulesLedger({
-    ...{ requests, versions, secret, last: undefined, isOneProcess: true },
+    requests,
+    versions,
+    secret,
+    last: undefined,
+    isOneProcess: true,
   });
   const line = (value: unknown) => `${JSON.stringify(value)}\n`;
   for (const records of run.records.values()) ledger.take("live", records.map(line).join(""));
