@@ -175,8 +175,18 @@ describe("the package penstock", () => {
     expect(manifest).toMatchObject({ os: [process.platform], cpu: [process.arch] });
     const found = readdirSync(installed).filter((name) => name !== "runtime");
     expect(found.sort()).toEqual([
-      ...["LICENSE", "README.md", "THIRD-PARTY-LICENSES", "bin", "dist", "docs", "node_modules"],
-      ...["package.json", "posthog-js", "prebuilt", "scripts", "src"],
+      "LICENSE",
+      "README.md",
+      "THIRD-PARTY-LICENSES",
+      "bin",
+      "dist",
+      "docs",
+      "node_modules",
+      "package.json",
+      "posthog-js",
+      "prebuilt",
+      "scripts",
+      "src",
     ]);
     const inside = path.join(installed, "node_modules");
     for (const name of Object.keys(dependencies))
@@ -297,7 +307,9 @@ describe("the package @penstock/consumer", () => {
     const manifest = path.join(modules, "@penstock/consumer/package.json");
     const { dependencies: own } = JSON.parse(readFileSync(manifest, "utf8"));
     expect(Object.keys(own)).toEqual([
-      ...["@nats-io/jetstream", "@nats-io/nats-core", "@nats-io/transport-node"],
+      "@nats-io/jetstream",
+      "@nats-io/nats-core",
+      "@nats-io/transport-node",
     ]);
   });
 
