@@ -79,6 +79,8 @@ export interface CompiledRule {
   readonly sdk: TextPatterns | undefined;
   readonly sdkVersion: TextPatterns | undefined;
   readonly properties: readonly PropertyTest[];
+  /** Whether the rule applies to every event of its plans. */
+  readonly isUnconditional: boolean;
   readonly actions: readonly CompiledAction[];
 }
 
@@ -288,12 +290,14 @@ export class CompiledRules {
 
   #compiled(rule: Rule, index: number): CompiledRule {
     const { name, mode, match } = rule;
+    const { event: _, ...conditions } = match;
     return {
       ...{ index, name, mode, lane: match.lane, bot: match.bot },
       event: patternsOf(match.event),
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),
       properties: this.#testsOf(match),
+      isUnconditional: Object.values(conditions).every((condition) => condition === undefined),
       actions: rule.actions.map((action) => this.#action(action)),
     };
   }

@@ -36,6 +36,7 @@ const own = [...common, ...limits, "-I", coreDir, "-I", fuzzDir];
 const core = [
   ...["array_keys", "ascii_text", "event_scan", "event_walk", "find_members", "item_reader"],
   ...[
+    "change_items",
     "json_fault",
     "json_walk",
     "name_set",
@@ -53,7 +54,8 @@ const coreDefines = [
 ];
 const oracles = [
   ...["target", "scan_run", "plain_form", "dom_oracle", "table_oracle", "key_oracle"],
-  ...["fault_oracle", "found_members_oracle", "stored_lines_oracle", "lexer"],
+  ...["fault_oracle", "found_members_oracle", "item_changes_oracle"],
+  ...["stored_lines_oracle", "lexer"],
 ];
 
 const engines = [
