@@ -216,7 +216,8 @@ export class CompiledRules {
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
-      ...{ innerLevels, listsAll: keepsOnly || readsAll },
+      innerLevels,
+      listsAll: keepsOnly || readsAll,
       listsContainers: actions.some(({ kind }) => kind === "set"),
     });
     const texts = this.#texts;
@@ -292,7 +293,11 @@ export class CompiledRules {
     const { name, mode, match } = rule;
     const { event: _, ...conditions } = match;
     return {
-      ...{ index, name, mode, lane: match.lane, bot: match.bot },
+      index,
+      name,
+      mode,
+      lane: match.lane,
+      bot: match.bot,
       event: patternsOf(match.event),
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),

@@ -84,7 +84,9 @@ export class CompiledSchema {
     const values = new Map(Object.entries(schema.properties ?? {}));
     const required = new Set(schema.required);
     this.#checks = [...new Set([...values.keys(), ...required])].map((name) => ({
-      ...{ name, path: pathOf(name), isRequired: required.has(name) },
+      name,
+      path: pathOf(name),
+      isRequired: required.has(name),
       value: new ValueSchema(values.get(name) ?? {}),
     }));
     this.#named = new Set([...values.keys()].map(pathOf));
@@ -345,7 +347,10 @@ class NumberRange {
 
   static of(schema: JsonSchema): NumberRange | undefined {
     const bounds = [
-      ...[schema.minimum, schema.maximum, schema.exclusiveMinimum, schema.exclusiveMaximum],
+      schema.minimum,
+      schema.maximum,
+      schema.exclusiveMinimum,
+      schema.exclusiveMaximum,
     ];
     return bounds.every((bound) => bound === undefined) ? undefined : new NumberRange(schema);
   }

@@ -54,7 +54,17 @@ test.each([
 });
 
 const atom = fc.constantFrom(
-  ...["a", "b", ".", "\\d", "\\w", "\\S", "[ab]", "[^a]", "[^\\d]", "[a-z-]", "\\."],
+  "a",
+  "b",
+  ".",
+  "\\d",
+  "\\w",
+  "\\S",
+  "[ab]",
+  "[^a]",
+  "[^\\d]",
+  "[a-z-]",
+  "\\.",
 );
 const bounds = {
   "": [1, 1],
@@ -109,7 +119,7 @@ test("an accepted pattern takes a number of steps that is linear in the text", (
 
 test("the test of bytes is that of the expression", () => {
   const texts = fc.array(
-    fc.constantFrom(...["a", "b", "1", "-", ".", "_", "a", "b", "\n", "\u007f", "é", "€", "😀"]),
+    fc.constantFrom("a", "b", "1", "-", ".", "_", "a", "b", "\n", "\u007f", "é", "€", "😀"),
     { maxLength: 12 },
   );
   let matched = 0;
