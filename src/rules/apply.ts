@@ -167,7 +167,7 @@ export class RuleApplier {
     let { rules } = plan;
     for (let at = 0; at < rules.length; at++) {
       const rule = rules[at]!;
-      if (!this.#matches(rule)) continue;
+      if (!rule.isUnconditional && !this.#matches(rule)) continue;
       const isObserved = rule.mode === "observe";
       let changes = false;
       for (const action of rule.actions) {
