@@ -155,7 +155,8 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
 }
 
 bool set_members(napi_env env, napi_value exports) {
-  const napi_property_descriptor functions[] = {method("changeItems", change_items_call), method("findNames", find_names_call)};
+  const napi_property_descriptor functions[] = {method("changeItems", change_items_call),
+                                                method("findNames", find_names_call)};
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
          napi_ok;
 }
