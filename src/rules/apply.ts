@@ -4,10 +4,9 @@
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
-import type { ChangeFunctions } from "../records/change-layout.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
-import { ItemChanges, typeOfText } from "../records/item-changes.ts";
+import { type ChangeFunctions, ItemChanges, typeOfText } from "../records/item-changes.ts";
 import {
   type ItemView,
   isNothing,
