@@ -50,7 +50,11 @@ const typedProperties: ReadonlyMap<string, number> = new Map([
 ]);
 /** Properties of which the table has the span. */
 const spannedProperties: ReadonlySet<string> = new Set([
-  ...["$set", "$set_once", "$unset", "distinct_id", "$distinct_id"],
+  "$set",
+  "$set_once",
+  "$unset",
+  "distinct_id",
+  "$distinct_id",
 ]);
 /** What the table has of a path. Other values are a shift of PropertyShift. */
 const InTable = { Nothing: -1, Span: -2 } as const;
@@ -95,7 +99,10 @@ export class EventMembers implements SchemaMembers {
   #stamps = new Uint32Array(64);
   #stamp = 0;
   readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
-    ...{ type: TokenType.Absent, start: 0, end: 0, isRemoved: false },
+    type: TokenType.Absent,
+    start: 0,
+    end: 0,
+    isRemoved: false,
   }));
   #hasTop = false;
   /** By level: number of removed members, and the last object and its members that are left. */

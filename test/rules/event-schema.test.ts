@@ -75,7 +75,10 @@ const forms = {
   ),
   number: fc.record(
     {
-      ...{ minimum: bound, maximum: bound, exclusiveMinimum: bound, exclusiveMaximum: bound },
+      minimum: bound,
+      maximum: bound,
+      exclusiveMinimum: bound,
+      exclusiveMaximum: bound,
       const: fc.constantFrom(0, 1, 1.5),
     },
     optional,
