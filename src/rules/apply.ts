@@ -6,7 +6,7 @@ import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
-import { type ChangeFunctions, ItemChanges, typeOfText } from "../records/item-changes.ts";
+import type { ChangeFunctions } from "../records/item-changes.ts";
 import {
   type ItemView,
   isNothing,
@@ -32,6 +32,7 @@ import {
 import { EventMembers } from "./event-members.ts";
 import type { CompiledSchema } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
+import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
 import type { Scalar } from "./rules-file.ts";
 import type { TextPatterns } from "./text-patterns.ts";

@@ -11,7 +11,6 @@ import {
   MemberLevel,
   MemberPlace,
 } from "../records/found-members.ts";
-import { type ItemChanges, typeOfText } from "../records/item-changes.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import {
@@ -25,6 +24,7 @@ import {
 } from "../records/table.ts";
 import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
 import type { SchemaMembers } from "./event-schema.ts";
+import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
 const dollar = 0x24;
 const State = {

@@ -15,7 +15,7 @@ using Words = std::vector<uint32_t>;
 
 constexpr size_t kRows = 3;
 constexpr size_t kTableWords =
-    penstock::kHeaderWords + kRows * (penstock::kRowWords + penstock::kExtraWords);
+    penstock::kHeaderWords + kRows * (size_t{penstock::kRowWords} + penstock::kExtraWords);
 const std::string kTexts = "\"source\":1,";
 
 void write_hash(void*, const uint8_t*, size_t length, uint8_t* target) {

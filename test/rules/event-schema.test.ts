@@ -337,8 +337,11 @@ test("the schema reads an event as the rules have changed it", () => {
       fc.constantFrom("order", "buy"),
       (changes, sent, name) => {
         const rules = changes.map((one, index) => ({ name: `r${index}`, ...one }));
+        const file = schemaFile(schema, "stamp", rules);
+        // A rule without an effect is an error.
+        if ("errors" in parseRules(stringify(file, { aliasDuplicateObjects: false }))) return;
         const body = { event: name, distinct_id: "u", properties: sent };
-        const { records } = take(body, { rules: compiled(schemaFile(schema, "stamp", rules)) });
+        const { records } = take(body, { rules: compiled(file) });
         const { event, properties: stored, schema: stamp } = records[0]!;
         const again = { event, distinct_id: "u", properties: stored };
         const expected = take(again, { rules: compiled(schemaFile(schema)) }).records[0]!;
