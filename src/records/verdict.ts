@@ -80,6 +80,8 @@ export class Verdict {
    * stored in their own fields.
    */
   replaced = "";
+  /** Whether the record must not have the client's address. */
+  hidesAddress = false;
   /** The version of the rules that changed the event; 0 if no rule did. */
   rules = 0;
   /** The result of the event's schema, as JSON; "" if the record does not have it. */

@@ -6,6 +6,7 @@ import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFunctions } from "../records/found-members.ts";
 import {
+  extraTypes,
   type ItemView,
   isNothing,
   isObjectOrNothing,
@@ -13,7 +14,15 @@ import {
   typeAt,
 } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import { FieldShift, Header, Row, TokenType } from "../records/table.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  FieldShift,
+  Header,
+  Row,
+  TokenType,
+} from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
 import {
@@ -24,6 +33,7 @@ import {
   type Plan,
   type PropertyTest,
 } from "./compile.ts";
+import type { CookielessMembers, CookielessRule, Visitor } from "./cookieless.ts";
 import { EventMembers, scalarOf } from "./event-members.ts";
 import type { CompiledSchema } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
@@ -40,6 +50,10 @@ export const Outcome = {
   /** A rule drops the event, or its distinct id is not in the sample. */
   Filtered: 2,
   Quarantined: 3,
+  /** The event is cookieless and cannot have an id. `refusal` has the reason. */
+  NoCookielessId: 4,
+  /** The event is cookieless, and the salt of its day is not known now. */
+  NoSalt: 5,
 } as const;
 export type Outcome = (typeof Outcome)[keyof typeof Outcome];
 
@@ -50,6 +64,8 @@ export interface RequestOfRules {
   readonly isEngage: boolean;
   /** Whether the User-Agent of the request is a known bot. */
   readonly isBot: boolean;
+  /** Required if the rules have `cookieless`. */
+  readonly visitor?: Visitor | undefined;
 }
 
 export class RuleApplier {
@@ -62,6 +78,21 @@ export class RuleApplier {
   #name: string | undefined = undefined;
   #hasChanges = false;
   #hasMembers = false;
+  /** The distinct id of the last event, if it is cookieless; else undefined. */
+  cookielessId: string | undefined = undefined;
+  /** The User-Agent of a cookieless event, which has been removed from its members. */
+  #visitorAgent = "";
+  /** Why the last event cannot have an id. */
+  refusal = "";
+  readonly #cookielessMembers: CookielessMembers = {
+    textOf: (path) => {
+      const value = this.#scalarAt(path);
+      return typeof value === "string" ? value : "";
+    },
+    has: (path) => this.#members.has(path),
+    set: (path, text) => void this.#set(path, text, false),
+    remove: (path) => this.#members.remove(path),
+  };
   /** The start of the last hashed distinct id in the body, and its hash. */
   #sampledStart = -1;
   #sampleHash = 0;
@@ -88,17 +119,22 @@ export class RuleApplier {
     this.#members.find(body, table, rows);
   }
 
-  /** Applies the rules of the plan to a plain item. `row` is the index of its row. */
-  apply(item: ItemView, plan: Plan, row: number): Outcome {
-    this.#item = item;
-    this.#name = undefined;
-    this.#hasChanges = false;
-    this.#sampledStart = -1;
-    this.rule = undefined;
-    this.#hasMembers = plan.needsMembers;
-    if (plan.needsMembers) {
+  /**
+   * Applies the rules of the plan to a plain item. `row` is the index of its row. `hasMembers`:
+   * whether its members were found.
+   */
+  apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
+    this.#begin(item);
+    this.#hasMembers = hasMembers;
+    if (hasMembers) {
       this.#members.open(item, row);
-      if (this.#rules.urls !== undefined) this.#cutUrls();
+      const { cookieless, urls } = this.#rules;
+      if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
+        this.schema = undefined;
+        const outcome = this.#setCookielessIds(cookieless);
+        if (outcome !== Outcome.Changed) return outcome;
+      }
+      if (urls !== undefined) this.#cutUrls();
     } else {
       this.#members.openNone(item);
     }
@@ -107,6 +143,53 @@ export class RuleApplier {
     if (outcome !== Outcome.Same) return outcome;
     if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
     return this.#hasChanges ? this.#edit() : Outcome.Same;
+  }
+
+  #begin(item: ItemView): void {
+    this.#item = item;
+    this.#name = undefined;
+    this.#hasChanges = false;
+    this.#sampledStart = -1;
+    this.rule = undefined;
+    this.cookielessId = undefined;
+    this.#visitorAgent = "";
+  }
+
+  /**
+   * Removes from a plain item only what is not stored of a cookieless event, and sets its ids if it
+   * can have them. Returns Same for any other event, and NoSalt if the ids are not known now.
+   */
+  removeVisitor(item: ItemView): Outcome {
+    const { cookieless } = this.#rules;
+    const row = (item.row - Header.Words) / Row.Words;
+    this.#begin(item);
+    this.#members.find(item.body, item.table, [row]);
+    this.#members.open(item, row);
+    if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
+    const outcome = this.#setCookielessIds(cookieless);
+    if (outcome === Outcome.NoSalt) return outcome;
+    if (outcome === Outcome.NoCookielessId) cookieless.removeVisitor(this.#cookielessMembers);
+    return this.#edit();
+  }
+
+  #setCookielessIds(rule: CookielessRule): Outcome {
+    const { visitor } = this.#request;
+    if (visitor === undefined) throw new Error("cookieless rules need the visitor of a request");
+    const members = this.#cookielessMembers;
+    const { table, row } = this.#item;
+    const isNamed = isString(typeAt(table[row + Row.FieldTypes]!, FieldShift.Event));
+    const event = isNamed || this.#request.isEngage ? this.#sentName() : "";
+    const result = rule.idsOf({ item: this.#item, event }, members, visitor);
+    if (!("ids" in result)) {
+      if (result.refusal === undefined) return Outcome.NoSalt;
+      this.refusal = result.refusal;
+      return Outcome.NoCookielessId;
+    }
+    this.#visitorAgent = members.textOf(this.#rules.userAgentPath);
+    rule.setIds(members, result.ids);
+    this.cookielessId = result.ids.distinctId;
+    this.#hasChanges = true;
+    return Outcome.Changed;
   }
 
   /** Checks the last event, which must be the same as sent. Returns the errors. */
@@ -145,7 +228,20 @@ export class RuleApplier {
     if (name !== undefined && !isNameless)
       edits.replace(table[row + Row.EventStart]!, table[row + Row.EventEnd]!, name);
     this.#members.edit(isNameless ? name : undefined);
+    if (this.cookielessId !== undefined) this.#editCookieless(this.cookielessId);
     return edits.isEmpty ? Outcome.Same : Outcome.Changed;
+  }
+
+  /** Edits the members of a cookieless event that are next to its properties. */
+  #editCookieless(id: string): void {
+    const { table, row } = this.#item;
+    const edits = this.#edits;
+    if (!isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId)))
+      edits.replace(table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!, `"${id}"`);
+    // The options of the newer protocol are in the properties, and a replay would add them again.
+    if (typeAt(extraTypes(this.#item), ExtraShift.Options) === TokenType.Absent) return;
+    const extra = extraOf(table, row);
+    edits.replace(table[extra + Extra.OptionsStart]!, table[extra + Extra.OptionsEnd]!, "null");
   }
 
   #applyRules(plan: Plan): Outcome {
@@ -221,8 +317,13 @@ export class RuleApplier {
   }
 
   #isBot(): boolean {
-    const agent = this.#scalarAt(this.#rules.userAgentPath);
+    const agent = this.#visitorAgent || this.#scalarAt(this.#rules.userAgentPath);
     return typeof agent === "string" && agent !== "" ? isKnownBot(agent) : this.#request.isBot;
+  }
+
+  #isTruthy(path: number): boolean {
+    const value = this.#scalarAt(path);
+    return value === undefined ? this.#members.has(path) : Boolean(value);
   }
 
   /** Returns the value of a path, or the beginning of a long text; undefined for an object. */
@@ -434,6 +535,7 @@ export class RuleApplier {
 
   /** Events without a distinct id are in every sample, because the guards drop them. */
   #isInSample(limit: number): boolean {
+    if (this.cookielessId !== undefined) return hashOfText(this.cookielessId) < limit;
     const { table, row } = this.#item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId);
     if (!isNothing(type)) {

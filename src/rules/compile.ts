@@ -8,6 +8,7 @@ import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
+import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
 import { type CompiledSchema, compileSchema } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import {
@@ -30,8 +31,13 @@ export interface RulesContext {
   readonly version: number;
   /** The key of the HMAC of hash rules. */
   readonly secret: Uint8Array;
-  /** Returns the salt of a day for `ip: hash`. Without a salt, addresses are not stored. */
+  /**
+   * Returns the salt of a day. Without a salt, `ip: hash` stores no address, and `cookieless` no
+   * cookieless event.
+   */
   readonly saltOf?: SaltOf;
+  /** Required for `cookieless`. */
+  readonly cookieless?: CookielessContext | undefined;
 }
 
 /** A path is the number of a name in `names`, from 1 on. */
@@ -140,6 +146,7 @@ export class CompiledRules {
   readonly names: MemberNames;
   readonly hash: ValueHash;
   readonly address: AddressRule | undefined;
+  readonly cookieless: CookielessRule | undefined;
   readonly urls: UrlCutter | undefined;
   /** The paths of the properties whose URLs are cut. */
   readonly urlPaths: readonly number[];
@@ -185,6 +192,9 @@ export class CompiledRules {
     this.userAgentPath = paths.of("$raw_user_agent");
     this.distinctIdPath = paths.of("distinct_id");
     this.otherDistinctIdPath = paths.of("$distinct_id");
+    this.cookieless = privacy.cookieless
+      ? cookielessRule(context, (path) => paths.of(path))
+      : undefined;
     this.rules = file.rules.map((rule, index) => this.#compiled(rule, index));
     const actions = this.rules.flatMap((rule) => rule.actions);
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
@@ -209,6 +219,7 @@ export class CompiledRules {
     );
     this.#rewrites =
       cutsUrls ||
+      privacy.cookieless ||
       this.schemas.length > 0 ||
       this.rules.some(readsMembers) ||
       actions.some(({ kind }) => kind === "rename");
@@ -216,7 +227,8 @@ export class CompiledRules {
 
   /** Whether the rules do anything with an event, beyond its address. */
   get readsEvents(): boolean {
-    return this.rules.length > 0 || this.urls !== undefined || this.schemas.length > 0;
+    const { rules, urls, cookieless, schemas } = this;
+    return rules.length > 0 || schemas.length > 0 || (urls ?? cookieless) !== undefined;
   }
 
   /** The names of all paths. The path of the first name is 1. */
@@ -308,6 +320,14 @@ export class CompiledRules {
   }
 }
 
+function cookielessRule(
+  { cookieless, saltOf = () => undefined }: RulesContext,
+  pathOf: (path: PropertyPath) => number,
+): CookielessRule {
+  if (cookieless === undefined) throw new Error("cookieless rules need their context");
+  return new CookielessRule(cookieless, saltOf, pathOf);
+}
+
 function testsOf({ properties, sdk, sdkVersion }: CompiledRule): number {
   return properties.length + (sdk === undefined ? 0 : 1) + (sdkVersion === undefined ? 0 : 1);
 }
@@ -330,7 +350,7 @@ function partlyChangedBy({ privacy, rules }: RulesFile): ReadonlySet<string> {
   });
   const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
   return new Set(
-    [...paths, ...(cutsUrls ? urlProperties : [])]
+    [...paths, ...(cutsUrls ? urlProperties : []), ...(privacy.cookieless ? visitorPaths : [])]
       .filter((path) => path.includes("."))
       .map((path) => path.slice(0, path.indexOf("."))),
   );

@@ -8,6 +8,7 @@ import { type ItemView, isPlain } from "../../records/item-view.ts";
 import { Header, Row, type Scanner, ScanStatus } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import type { CompiledRule, CompiledRules, Plan } from "../../rules/compile.ts";
+import { FlagSearch } from "../../rules/cookieless.ts";
 import type { CompiledSchema } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
@@ -51,6 +52,9 @@ export class RuledItems {
   readonly #plans: (Plan | undefined)[] = [];
   readonly #schemasOf: (CompiledSchema | undefined)[] = [];
   readonly #errorsOf: (readonly string[])[] = [];
+  readonly #refusalsOf: string[] = [];
+  readonly #isCookielessOf: boolean[] = [];
+  readonly #flags = new FlagSearch();
   #first = 0;
   /** The rule that filtered or quarantined the item of the last call. */
   rule: CompiledRule | undefined = undefined;
@@ -58,6 +62,10 @@ export class RuledItems {
   schema: CompiledSchema | undefined = undefined;
   /** The errors that the schema has found. Of a changed item, `checkChanged` finds them. */
   errors: readonly string[] = noErrors;
+  /** Whether the item of the last call has got the ids of a cookieless event. */
+  isCookieless = false;
+  /** Why the item of the last call cannot have them. */
+  refusal = "";
 
   constructor({ findMembers, createScanner, rowsMax }: RuledItemsOptions) {
     this.#applier = new RuleApplier({ findMembers });
@@ -75,6 +83,8 @@ export class RuledItems {
     applier.begin(rules, request);
     const rows: number[] = [];
     this.#slice.clear();
+    const flags = rules.cookieless === undefined ? undefined : this.#flags;
+    if (end > first) flags?.begin(view.body, endOfRow(view, end - 1));
     for (let row = first; row < end; row++) {
       view.row = Header.Words + row * Row.Words;
       const at = row - first;
@@ -82,27 +92,30 @@ export class RuledItems {
       this.#rulings[at] = Ruling.None;
       if (request.rewritesItems || !isPlain(view)) continue;
       const plan = rules.planOf(view, request.isEngage);
-      const ruling = rulingBefore(view, plan);
+      const needsMembers = plan?.needsMembers === true || flags?.isIn(view) === true;
+      const ruling = rulingBefore(view, plan, needsMembers);
       this.#rulings[at] = ruling;
       if (ruling !== Ruling.None) continue;
       this.#plans[at] = plan;
-      if (plan!.needsMembers) rows.push(row);
-      else this.#apply(view, row);
+      if (needsMembers) rows.push(row);
+      else this.#apply(view, row, false);
     }
     if (rows.length > 0) applier.find(view.body, view.table, rows);
     for (const row of rows) {
       view.row = Header.Words + row * Row.Words;
-      this.#apply(view, row);
+      this.#apply(view, row, true);
     }
     this.#slice.scan();
   }
 
-  #apply(view: Cursor, row: number): void {
+  #apply(view: Cursor, row: number, hasMembers: boolean): void {
     const applier = this.#applier;
     const at = row - this.#first;
-    const outcome = applier.apply(view, this.#plans[at]!, row);
+    const outcome = applier.apply(view, this.#plans[at]!, row, hasMembers);
     this.#rulings[at] = outcome;
     this.#rulesOf[at] = applier.rule;
+    this.#isCookielessOf[at] = applier.cookielessId !== undefined;
+    if (outcome === Outcome.NoCookielessId) this.#refusalsOf[at] = applier.refusal;
     if (outcome === Outcome.Changed) this.#changedRows[at] = this.#slice.add(applier);
     const { schema } = applier;
     if (schema === undefined || outcome > Outcome.Changed) return;
@@ -121,7 +134,10 @@ export class RuledItems {
     this.rule = this.#rulesOf[at];
     this.schema = this.#schemasOf[at];
     if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
-    return this.#rulings[at] as Ruling;
+    const ruling = this.#rulings[at] as Ruling;
+    this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[at]!;
+    if (ruling === Ruling.NoCookielessId) this.refusal = this.#refusalsOf[at]!;
+    return ruling;
   }
 
   /** Checks the last item, which the rules have changed, in plain form. */
@@ -139,14 +155,18 @@ export class RuledItems {
     const { rules } = request;
     const applier = this.#applier;
     this.schema = undefined;
+    this.isCookieless = false;
     const plan = rules.planOf(item, request.isEngage);
-    const before = rulingBefore(item, plan);
+    const needsMembers = plan?.needsMembers === true || this.#hasFlag(rules, item);
+    const before = rulingBefore(item, plan, needsMembers);
     if (before !== Ruling.None) return before;
     const row = (item.row - Header.Words) / Row.Words;
     applier.begin(rules, request);
-    if (plan!.needsMembers) applier.find(item.body, item.table, [row]);
-    const outcome = applier.apply(item, plan!, row);
+    if (needsMembers) applier.find(item.body, item.table, [row]);
+    const outcome = applier.apply(item, plan!, row, needsMembers);
     this.rule = applier.rule;
+    this.isCookieless = applier.cookielessId !== undefined;
+    this.refusal = applier.refusal;
     if (outcome <= Outcome.Changed) this.schema = applier.schema;
     if (this.schema !== undefined && outcome === Outcome.Same) this.errors = applier.checkSchema();
     if (outcome !== Outcome.Changed) return outcome;
@@ -156,6 +176,29 @@ export class RuledItems {
     return outcome;
   }
 
+  #hasFlag({ cookieless }: CompiledRules, item: ItemView): boolean {
+    if (cookieless === undefined) return false;
+    this.#flags.begin(item.body, item.table[item.row + Row.ItemEnd]!);
+    return this.#flags.isIn(item);
+  }
+
+  /**
+   * Returns a plain item for the rejected events: a cookieless event without the values that are
+   * not stored, any other event as it is. Returns undefined if the event must not be stored at all.
+   * Valid until the next call.
+   */
+  withoutVisitor(request: RequestRules, item: ItemView): ItemView | undefined {
+    const applier = this.#applier;
+    applier.begin(request.rules, request);
+    const outcome = applier.removeVisitor(item);
+    if (outcome === Outcome.NoSalt) return undefined;
+    if (outcome !== Outcome.Changed) return item;
+    this.#single.clear();
+    this.#single.add(applier);
+    this.#single.scan();
+    return this.changedSingle;
+  }
+
   /** Returns the item that `take` has changed. Valid until the next call. */
   get changedSingle(): ItemView {
     return this.#single.item(0);
@@ -163,12 +206,20 @@ export class RuledItems {
 }
 
 /** Returns the ruling if it does not depend on the rules of the plan, else None. */
-function rulingBefore({ table, row }: ItemView, plan: Plan | undefined): Ruling {
+function rulingBefore(
+  { table, row }: ItemView,
+  plan: Plan | undefined,
+  needsMembers: boolean,
+): Ruling {
   // The guards drop an item without a name.
   if (plan === undefined) return Ruling.Same;
-  if (plan.rules.length === 0 && !plan.needsMembers) return Ruling.Same;
+  if (plan.rules.length === 0 && !needsMembers) return Ruling.Same;
   const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-  return plan.needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
+  return needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
+}
+
+function endOfRow({ table }: ItemView, row: number): number {
+  return table[Header.Words + row * Row.Words + Row.ItemEnd]!;
 }
 
 /** Texts of changed items as one batch, and its table. The memory is reused. */

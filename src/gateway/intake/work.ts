@@ -102,6 +102,8 @@ export class Work implements RequestFacts {
   template!: RecordTemplate;
   frames!: RequestFrames;
   #quarantine!: QuarantineTaker;
+  #beginAddressless!: () => RecordTemplate;
+  #addressless: RecordTemplate | undefined = undefined;
 
   constructor(
     exchange: Exchange,
@@ -155,14 +157,17 @@ export class Work implements RequestFacts {
     this.#quarantine = parts.quarantine;
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
-    this.template = parts.records.begin({
-      projectId: project.id,
-      lane,
-      receivedAtMs,
-      sentAtMs: sentAt.ms,
-      clientAddress: this.#storedAddress(),
-    });
+    const context = { projectId: project.id, lane, receivedAtMs, sentAtMs: sentAt.ms };
+    const { records } = parts;
+    this.template = records.begin({ ...context, clientAddress: this.#storedAddress() });
+    this.#beginAddressless = () => records.begin({ ...context, clientAddress: "" });
     this.frames = protocol.createFrames(this, publisher, body);
+  }
+
+  /** The template of records without the client's address. */
+  get addresslessTemplate(): RecordTemplate {
+    this.#addressless ??= this.#beginAddressless();
+    return this.#addressless;
   }
 
   /**
@@ -192,8 +197,18 @@ export class Work implements RequestFacts {
   #requestRules(rules: CompiledRules | undefined): RequestRules | undefined {
     if (rules === undefined || !rules.readsEvents) return undefined;
     const { exchange, lane, isEngage, additions } = this;
+    const { senderAddress, userAgentHeader, isReplay } = exchange;
+    // A replay comes from an operator, not from the client.
+    const visitor =
+      rules.cookieless === undefined
+        ? undefined
+        : {
+            address: isReplay ? "" : senderAddress,
+            userAgent: isReplay ? "" : (userAgentHeader ?? ""),
+            request: this,
+          };
     return {
-      ...{ rules, lane, isEngage, rewritesItems: additions !== undefined },
+      ...{ rules, lane, isEngage, visitor, rewritesItems: additions !== undefined },
       get isBot() {
         return exchange.isBot ?? false;
       },

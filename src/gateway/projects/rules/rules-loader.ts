@@ -6,6 +6,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../../platform/base/retry.ts";
 import { type CompiledRules, compileRules } from "../../../rules/compile.ts";
+import type { CookielessContext } from "../../../rules/cookieless.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -228,10 +229,12 @@ export class RulesLoader {
         `this release cannot read it: line ${line}, column ${column}: ${message}`,
       );
     }
-    if (parsed.rules.privacy.ip === "hash") await this.salts.provide(projectId);
+    const { privacy } = parsed.rules;
+    if (privacy.ip === "hash" || privacy.cookieless) await this.salts.provide(projectId);
     else this.salts.release(projectId);
     const saltOf = (day: number) => this.salts.saltOf(projectId, day);
-    return { rules: compileRules(parsed.rules, { version, secret, saltOf }), source };
+    const cookieless = privacy.cookieless ? await cookielessContext(projectId) : undefined;
+    return { rules: compileRules(parsed.rules, { version, secret, saltOf, cookieless }), source };
   }
 
   /** Creates the mirror of the hub's bucket on a leaf node, and raises the replicas elsewhere. */
@@ -244,6 +247,11 @@ export class RulesLoader {
     await raiseReplicas(connection, { config: state.config, replicas: place.replicas, log });
     this.#isPrepared = true;
   }
+}
+
+async function cookielessContext(projectId: string): Promise<CookielessContext> {
+  const { rootDomainOf } = await import("../../../rules/root-domain.ts");
+  return { projectId, rootDomainOf };
 }
 
 function warningOf(projectId: string, { version, rules, fault }: Wanted): string {
