@@ -38,13 +38,13 @@ export interface CookielessMembers {
   remove(path: number): void;
 }
 
-export interface CookielessIds {
+interface CookielessIds {
   readonly distinctId: string;
   readonly deviceId: string;
   readonly sessionId: string;
 }
 
-export type CookielessResult =
+type CookielessResult =
   | { readonly ids: CookielessIds }
   /** Why the event cannot have an id. */
   | { readonly refusal: string }

@@ -2,7 +2,7 @@
 
 import { dayMs } from "../platform/base/day.ts";
 
-export interface LocalDay {
+interface LocalDay {
   /** The day of the calendar, counted from 1970-01-01. */
   readonly day: number;
   /** The start of the day in its zone, in milliseconds since 1970 (UTC). */

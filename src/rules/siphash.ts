@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 
-export const sipKeyBytes = 16;
+const sipKeyBytes = 16;
 export const sipHashBytes = 16;
 
 /** The state: v0 to v3, each as its low and high half. */

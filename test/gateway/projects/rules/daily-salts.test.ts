@@ -27,6 +27,8 @@ function saltsAt(place: ReturnType<typeof newPlace>, clock: { nowMs: number }) {
   return Object.assign(salts, { warnings });
 }
 
+const hexOf = (salt: Uint8Array) => Buffer.from(salt).toString("hex");
+
 /** Returns whether a file of the store has the bytes. */
 function isInStore(bytes: Uint8Array): boolean {
   const files = readdirSync(rig.server.storeDir, { recursive: true, withFileTypes: true });
@@ -107,7 +109,7 @@ test("a gateway that starts late has the salts of the days that are not over", a
   const late = saltsAt(place, clock);
   await late.provide("shop");
   for (const of of [day - 1, day, day + 1])
-    expect(late.saltOf("shop", of)).toEqual(first.saltOf("shop", of)!);
+    expect(hexOf(late.saltOf("shop", of)!)).toBe(hexOf(first.saltOf("shop", of)!));
 });
 
 test("removeSalts overwrites the salts of one project", async () => {
