@@ -89,11 +89,13 @@ export class CookielessRule {
   readonly #visitorPaths: readonly number[];
   readonly #days = new LocalDays();
   readonly #verdict = new Verdict();
-  /** The last hash. Most requests are from one visitor. The salt is not kept. */
+  /** The last hash and its input. Most requests are from one visitor. The salt is not stored here. */
   #hashed = "";
   #hashedDay = Number.NaN;
   #startMs = Number.NaN;
   #ids: CookielessIds | undefined = undefined;
+  #site = "";
+  #rootDomain = "";
 
   constructor(
     { projectId, rootDomainOf }: CookielessContext,
@@ -139,7 +141,11 @@ export class CookielessRule {
     const salt = this.#saltOf(day);
     if (salt === undefined) return { refusal: undefined };
     const more = members.textOf(extra).slice(0, extraCharactersMax);
-    const text = `${this.#projectId}-${address}-${this.#rootDomainOf(site)}-${agent}-0-${more}`;
+    if (this.#site !== site) {
+      this.#site = site;
+      this.#rootDomain = this.#rootDomainOf(site);
+    }
+    const text = `${this.#projectId}-${address}-${this.#rootDomain}-${agent}-0-${more}`;
     if (this.#hashed !== text || this.#hashedDay !== day || this.#startMs !== startMs) {
       this.#ids = idsOfHash(cookielessHash(salt, text), startMs);
       this.#hashed = text;
