@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { type StoredEvent, startTestGateway, type TestGateway, until } from "../../kit/gateway.ts";
@@ -90,6 +92,26 @@ test("two gateways give a visitor the same id of the day, and other visitors, si
   await post(first, other.key, [event()]);
   const [ofOther] = (await first.events(other)).filter(isNoProbe);
   expect(ids).not.toContain(ofOther!["distinct_id"]);
+});
+
+test("the User-Agent of a connection counts for each of its requests", async () => {
+  const project = await projectWithRule();
+  const { $raw_user_agent: _, ...properties } = event().properties;
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const headers = { "user-agent": browser };
+  for (const sent of [properties, properties, event().properties]) {
+    const batch = [{ ...event(), properties: sent }];
+    const sending = request(`${first.url}/batch/`, { method: "POST", agent, headers });
+    sending.end(JSON.stringify({ api_key: project.key, batch }));
+    const [answer] = (await once(sending, "response")) as [IncomingMessage];
+    expect(answer.statusCode).toBe(200);
+    answer.resume();
+    await once(answer, "end");
+  }
+  agent.destroy();
+  const events = (await first.events(project)).filter(isNoProbe);
+  expect(events).toHaveLength(3);
+  expect(new Set(events.map((one) => one["distinct_id"])).size).toBe(1);
 });
 
 test("an event of the newer protocol has the same id", async () => {
