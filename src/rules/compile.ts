@@ -204,9 +204,7 @@ export class CompiledRules {
     );
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
-    this.names = new MemberNames(paths.names, {
-      ...{ innerLevels, listsAll: keepsOnly || readsAll },
-    });
+    this.names = new MemberNames(paths.names, { innerLevels, listsAll: keepsOnly || readsAll });
     this.counts = new Float64Array(this.rules.length);
     this.#plans = new PlanCache(this.rules, cutsUrls, this.schemas);
     this.partlyChanged = partlyChangedBy(file);
@@ -276,7 +274,11 @@ export class CompiledRules {
   #compiled(rule: Rule, index: number): CompiledRule {
     const { name, mode, match } = rule;
     return {
-      ...{ index, name, mode, lane: match.lane, bot: match.bot },
+      index,
+      name,
+      mode,
+      lane: match.lane,
+      bot: match.bot,
       event: patternsOf(match.event),
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),

@@ -58,13 +58,18 @@ export const saltedToMs = 38 * 3_600_000;
 const extraCharactersMax = 100;
 /** Events that would make the visitor known beyond the day. */
 const refusedEvents: ReadonlySet<string> = new Set([
-  ...["$identify", "$create_alias", "$merge_dangerously"],
+  "$identify",
+  "$create_alias",
+  "$merge_dangerously",
 ]);
 
 /** The values of a visitor that are not stored. */
 export const visitorPaths: readonly PropertyPath[] = [
-  ...["$ip", "$raw_user_agent", "$cookieless_extra"],
-  ...["$set.$raw_user_agent", "$set_once.$initial_raw_user_agent"],
+  "$ip",
+  "$raw_user_agent",
+  "$cookieless_extra",
+  "$set.$raw_user_agent",
+  "$set_once.$initial_raw_user_agent",
 ];
 const namesOfPaths = {
   flag: flagName,

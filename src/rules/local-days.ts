@@ -50,8 +50,14 @@ function formatOf(timeZone: string): Intl.DateTimeFormat | undefined {
   const numeric = "numeric" as const;
   try {
     return new Intl.DateTimeFormat("en-US", {
-      ...{ timeZone, hourCycle: "h23", year: numeric, month: numeric, day: numeric },
-      ...{ hour: numeric, minute: numeric, second: numeric },
+      timeZone,
+      hourCycle: "h23",
+      year: numeric,
+      month: numeric,
+      day: numeric,
+      hour: numeric,
+      minute: numeric,
+      second: numeric,
     });
   } catch {
     return undefined;

@@ -53,7 +53,15 @@ const privacyMembers = ["ip", "cut_query", "cut_fragment", "cookieless"];
 const matchMembers = ["event", "sdk", "sdk_version", "lane", "bot", "properties"];
 /** In the order in which a rule applies its actions. */
 const actionMembers = [
-  ...["drop", "quarantine", "sample", "keep_only", "remove", "hash", "cut", "set", "rename"],
+  "drop",
+  "quarantine",
+  "sample",
+  "keep_only",
+  "remove",
+  "hash",
+  "cut",
+  "set",
+  "rename",
 ] as const;
 const ruleMembers = ["name", "mode", "match", ...actionMembers];
 const schemaMembers = ["event", "version", "mode", "properties"];

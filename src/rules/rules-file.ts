@@ -112,5 +112,10 @@ export const noPrivacy: Privacy = {
 
 /** Properties whose members change people and groups. */
 export const effectProperties: readonly string[] = [
-  ...["$set", "$set_once", "$unset", "$groups", "$group_set", "$group_unset"],
+  "$set",
+  "$set_once",
+  "$unset",
+  "$groups",
+  "$group_set",
+  "$group_unset",
 ];

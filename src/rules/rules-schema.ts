@@ -70,7 +70,9 @@ const condition = {
 
 const changingActions = {
   sample: described("The share of distinct ids whose events are stored, such as 0.1.", {
-    ...{ type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1 },
+    type: "number",
+    exclusiveMinimum: 0,
+    exclusiveMaximum: 1,
   }),
   keep_only: described("Properties to keep. Removes all others that Penstock does not read.", {
     ...listOf({ allOf: [ref("path"), { not: { pattern: "^\\$set(_once)?\\." } }] }),
@@ -98,7 +100,7 @@ const rule = {
   properties: {
     name: described("Unique in the file.", { type: "string", pattern: ruleNameForm.source }),
     mode: described("enforce, the default, applies the rule. observe only counts.", {
-      ...{ enum: ruleModes },
+      enum: ruleModes,
     }),
     match: described("The events that the rule is for. Without match, all events.", ref("match")),
     ...actions,
@@ -173,10 +175,14 @@ export function rulesSchema(): object {
     properties: {
       privacy: described("Applied before the rules.", privacy),
       rules: described("Applied from top to bottom.", {
-        ...{ type: "array", items: ref("rule"), maxItems: rulesMax },
+        type: "array",
+        items: ref("rule"),
+        maxItems: rulesMax,
       }),
       schemas: described("Checked after the rules.", {
-        ...{ type: "array", items: ref("event_schema"), maxItems: schemasMax },
+        type: "array",
+        items: ref("event_schema"),
+        maxItems: schemasMax,
       }),
     },
     $defs: {

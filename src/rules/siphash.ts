@@ -14,8 +14,7 @@ const V2 = 4;
 const V3 = 6;
 /** `somepseudorandomlygeneratedbytes`, the initial state. */
 const initial = [
-  ...[0x70736575, 0x736f6d65, 0x6e646f6d, 0x646f7261],
-  ...[0x6e657261, 0x6c796765, 0x79746573, 0x74656462],
+  0x70736575, 0x736f6d65, 0x6e646f6d, 0x646f7261, 0x6e657261, 0x6c796765, 0x79746573, 0x74656462,
 ] as const;
 const blockBytes = 8;
 

@@ -91,9 +91,15 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
       ? {}
       : { rules: { rules, lane, isEngage, isBot, visitor, rewritesItems: false } }),
     addresslessTemplate,
-    ...{ body: bytes, repaired: undefined, additions: undefined, scanner, tally, template },
+    body: bytes,
+    repaired: undefined,
+    additions: undefined,
+    scanner,
+    tally,
+    template,
     recordBytesMax: 16_777_216,
-    ...{ ...request, unreadableSentAt: sentAt.unreadable },
+    ...request,
+    unreadableSentAt: sentAt.unreadable,
     quarantine: ({ body, start, end }) => void quarantined.push(body.toString("utf8", start, end)),
     frames: {
       sinkFor(lineBytes) {
@@ -103,7 +109,9 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
         measured.push(lineBytes);
         return sink;
       },
-      ...{ endTurn() {}, finish() {}, abandon() {} },
+      endTurn() {},
+      finish() {},
+      abandon() {},
     },
   };
   items.takeRows(job, 0, scanner.table[Header.RowCount]!);
@@ -112,18 +120,25 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
   const schemaResults: Record<string, number> = {};
   const metrics = {
-    ...{ events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+    events() {},
+    warnings() {},
+    slowPathItems() {},
+    distinctIdsCut() {},
     schemaResults(mode: string, result: string, count: number) {
       schemaResults[`${mode} ${result}`] = count;
     },
   };
   tally.countReported(lane, metrics, true);
   return {
-    ...{ lines, measured, quarantined },
+    lines,
+    measured,
+    quarantined,
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
     details: tally.warnings.map(({ detail }) => detail),
     errors: tally.errors.map(({ code }) => code),
-    ...{ dropped: tally.dropped, filtered: tally.filtered, schemaResults },
+    dropped: tally.dropped,
+    filtered: tally.filtered,
+    schemaResults,
   };
 }

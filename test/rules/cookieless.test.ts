@@ -93,7 +93,9 @@ describe("a cookieless event", () => {
     expect(new Date(bytes.readUIntBE(0, 6)).toISOString()).toBe("2026-06-14T22:00:00.000Z");
     const random = Buffer.from(hash, "base64");
     expect([bytes[6]! & 0x0f, bytes[7], bytes[8]! & 0x3f]).toEqual([
-      ...[random[0]! & 0x0f, random[1], random[2]! & 0x3f],
+      random[0]! & 0x0f,
+      random[1],
+      random[2]! & 0x3f,
     ]);
     expect(bytes.subarray(9)).toEqual(random.subarray(3, 10));
   });
@@ -202,11 +204,18 @@ describe("a cookieless event", () => {
       typeof one === "string" ? one : JSON.stringify(one),
     );
     const { records } = take(`{"batch":[${batch.join()}]}`, {
-      ...{ rules: cookielessRules(), clientAddress },
+      rules: cookielessRules(),
+      clientAddress,
     });
     const own = `cookieless_${hash}`;
     expect(records.map((record) => record["distinct_id"])).toEqual([
-      ...["u", own, "u", own, own, "u", own],
+      "u",
+      own,
+      "u",
+      own,
+      own,
+      "u",
+      own,
     ]);
     expect(records[0]).toMatchObject({ ip: clientAddress, properties: plain.properties });
     expect(records[0]).not.toHaveProperty("rules");
@@ -307,7 +316,8 @@ describe("a rejected cookieless event", () => {
       '{"event":"seen","properties":{"$raw_user_agent":"Mozilla"}}',
     ].map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
     const { quarantined, warnings, errors } = take(`{"batch":[${batch.join()}]}`, {
-      ...{ rules: cookielessRules(), clientAddress },
+      rules: cookielessRules(),
+      clientAddress,
     });
     expect([warnings, errors]).toEqual([["no_event", "no_distinct_id"], ["too_deep"]]);
     // Whether the second event is cookieless is not known. The third is not.
@@ -323,7 +333,8 @@ describe("without the salt of the day", () => {
   const exchange = { receivedAtMs, userAgentHeader: browser };
   const send = async (kit: IntakeKit, batch: readonly object[]) => {
     const sent = kit.send(Buffer.from(JSON.stringify({ api_key: "key_a", batch })), {
-      ...{ senderAddress: clientAddress, exchange },
+      senderAddress: clientAddress,
+      exchange,
     });
     await sent.work;
     await until(() => sent.answer !== undefined);

@@ -42,10 +42,27 @@ interface ModelRequest {
 type ModelOutcome = "stored" | "dropped" | "quarantined";
 
 const read = new Set([
-  ...["$set", "$set_once", "$unset", "$groups", "$group_set", "$group_unset", "$group_type"],
-  ...["$group_key", "alias", "distinct_id", "$distinct_id", "$anon_distinct_id", "$lib"],
-  ...["$process_person_profile", "$ignore_sent_at", "$survey_id", "$current_url", "$screen_name"],
-  ...["$exception_list", "$ai_trace_id", "$lib_version"],
+  "$set",
+  "$set_once",
+  "$unset",
+  "$groups",
+  "$group_set",
+  "$group_unset",
+  "$group_type",
+  "$group_key",
+  "alias",
+  "distinct_id",
+  "$distinct_id",
+  "$anon_distinct_id",
+  "$lib",
+  "$process_person_profile",
+  "$ignore_sent_at",
+  "$survey_id",
+  "$current_url",
+  "$screen_name",
+  "$exception_list",
+  "$ai_trace_id",
+  "$lib_version",
 ]);
 
 /** Returns the members of an object, with the objects among them as maps too. */
@@ -259,8 +276,12 @@ export function plain(value: unknown): unknown {
 }
 
 const urlNames = [
-  ...["$current_url", "$referrer", "$initial_current_url", "$initial_referrer"],
-  ...["$session_entry_url", "$session_entry_referrer"],
+  "$current_url",
+  "$referrer",
+  "$initial_current_url",
+  "$initial_referrer",
+  "$session_entry_url",
+  "$session_entry_referrer",
 ];
 
 function cutUrls(event: ModelEvent, { cutQuery, cutFragment }: RulesFile["privacy"]): void {

@@ -69,7 +69,10 @@ export class RulesTrial {
     this.#counted = new Float64Array(file.rules.length);
     this.#hidden = hiddenBy(file.rules);
     this.results = file.rules.map(({ name, mode }) => ({
-      ...{ name, mode, bytes: 0, examples: [] },
+      name,
+      mode,
+      bytes: 0,
+      examples: [],
       events: { dropped: 0, quarantined: 0, changed: 0 },
     }));
   }

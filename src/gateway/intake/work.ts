@@ -178,8 +178,11 @@ export class Work implements RequestFacts {
   quarantine(item: QuarantinedItem): void {
     if (this.exchange.isReplay) return;
     this.tally.quarantine ??= this.#quarantine.open({
-      ...{ projectId: this.project.id, lane: this.lane, receivedAtMs: this.receivedAtMs },
-      ...{ skewMs: this.skewMs, additions: this.additions },
+      projectId: this.project.id,
+      lane: this.lane,
+      receivedAtMs: this.receivedAtMs,
+      skewMs: this.skewMs,
+      additions: this.additions,
     });
     this.tally.quarantine.take(item);
   }
@@ -208,7 +211,11 @@ export class Work implements RequestFacts {
             request: this,
           };
     return {
-      ...{ rules, lane, isEngage, visitor, rewritesItems: additions !== undefined },
+      rules,
+      lane,
+      isEngage,
+      visitor,
+      rewritesItems: additions !== undefined,
       get isBot() {
         return exchange.isBot ?? false;
       },

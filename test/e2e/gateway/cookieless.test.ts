@@ -123,7 +123,8 @@ test("an event of the newer protocol has the same id", async () => {
   const batch = ["$pageview", "wrong"].map((name) => v1Event({ ...sent, event: name, options }));
   const headers = { ...v1Headers(project.key), "x-forwarded-for": address };
   expect(outcomes(await postV1(second, v1Body(batch), headers))).toEqual([
-    ...["ok", "drop: quarantined"],
+    "ok",
+    "drop: quarantined",
   ]);
   const ids = async () =>
     (await first.events(project)).filter(isNoProbe).map((one) => one["distinct_id"]);
@@ -161,7 +162,8 @@ test("an event that cannot have an id is named in the answer, and retained witho
   const project = await projectWithRule();
   const { json } = await post(first, project.key, [event({}, { event: "$identify" }), event()]);
   expect(json).toMatchObject({
-    ...{ accepted: 1, dropped: 1 },
+    accepted: 1,
+    dropped: 1,
     warnings: [{ index: 0, code: "no_cookieless_id" }],
   });
   const [item] = await untilRejected(first, project, 1);

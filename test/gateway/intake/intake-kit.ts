@@ -131,7 +131,9 @@ export class IntakeKit {
     const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
     const sent = {
       answer: undefined as string | undefined,
-      ...{ work: Promise.resolve(), library: "", detail: "" },
+      work: Promise.resolve(),
+      library: "",
+      detail: "",
     };
     const exchange: Exchange = {
       ...bareExchange,

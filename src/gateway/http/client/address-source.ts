@@ -71,7 +71,8 @@ export class AddressSource {
           {},
           "connection addon: two connections had the same id, so the gateway now reads the client address for each request",
         ),
-      ...{ limits: this.limits, opening: this.opening },
+      limits: this.limits,
+      opening: this.opening,
     });
     this.#peers = peers;
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);

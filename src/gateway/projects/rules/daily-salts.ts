@@ -173,7 +173,8 @@ export class DailySalts {
     const { prefix, wallMs } = this.#options;
     const nowMs = wallMs();
     await eraseSalts(await this.#manager(), prefix, {
-      ...{ filter: ">", isOld: (day) => isOver(day, nowMs) },
+      filter: ">",
+      isOld: (day) => isOver(day, nowMs),
     });
   }
 
