@@ -15,10 +15,24 @@ import { modulesDir, pinnedNodeDir, root } from "./lib/project.mjs";
 import { filesUnder, keyOf, stampIs, writeStamp } from "./lib/stamps.mjs";
 
 const warnings = [
-  ...["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion"],
-  ...["-Wold-style-cast", "-Wcast-qual", "-Wcast-align", "-Wnon-virtual-dtor"],
-  ...["-Woverloaded-virtual", "-Wnull-dereference", "-Wformat=2", "-Wundef"],
-  ...["-Wimplicit-fallthrough", "-Wextra-semi", "-Wdouble-promotion", "-Wswitch-enum"],
+  "-Wall",
+  "-Wextra",
+  "-Wpedantic",
+  "-Wshadow",
+  "-Wconversion",
+  "-Wsign-conversion",
+  "-Wold-style-cast",
+  "-Wcast-qual",
+  "-Wcast-align",
+  "-Wnon-virtual-dtor",
+  "-Woverloaded-virtual",
+  "-Wnull-dereference",
+  "-Wformat=2",
+  "-Wundef",
+  "-Wimplicit-fallthrough",
+  "-Wextra-semi",
+  "-Wdouble-promotion",
+  "-Wswitch-enum",
 ];
 const scanDir = join(root, "src", "records", "addon");
 const style = join(scanDir, ".clang-format");
@@ -26,9 +40,21 @@ const fuzzDir = join(root, "test", "fuzz");
 const nodeHeaders = join(pinnedNodeDir(), "include", "node");
 // System headers give no warnings. g++ needs optimisation to track values.
 const common = [
-  ...["-O2", "-c", "-o", "/dev/null", "-Werror", ...warnings, "-DNAPI_VERSION=8"],
-  ...["-isystem", join(modulesDir, "@nozbe", "simdjson", "src"), "-isystem", nodeHeaders],
-  ...["-I", scanDir, "-I", fuzzDir],
+  "-O2",
+  "-c",
+  "-o",
+  "/dev/null",
+  "-Werror",
+  ...warnings,
+  "-DNAPI_VERSION=8",
+  "-isystem",
+  join(modulesDir, "@nozbe", "simdjson", "src"),
+  "-isystem",
+  nodeHeaders,
+  "-I",
+  scanDir,
+  "-I",
+  fuzzDir,
 ];
 const parts = [
   { folder: scanDir, standard: "-std=c++17" },

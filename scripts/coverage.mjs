@@ -21,7 +21,13 @@ const tested = run(join(root, "scripts", "test.mjs"), process.argv.slice(2), {
 });
 const reporters = ["--reporter=text", "--reporter=html"];
 const reported = run(join(modulesDir, "c8", "bin", "c8.js"), [
-  ...["report", "--all", "--src=src", "--include=src/**/*.ts", "--merge-async"],
-  ...[`--temp-directory=${rawDir}`, `--reports-dir=${reportDir}`, ...reporters],
+  "report",
+  "--all",
+  "--src=src",
+  "--include=src/**/*.ts",
+  "--merge-async",
+  `--temp-directory=${rawDir}`,
+  `--reports-dir=${reportDir}`,
+  ...reporters,
 ]);
 process.exitCode = tested || reported;

@@ -25,15 +25,22 @@ function install() {
   const name = Object.keys(pinnedNode).find((one) => one.endsWith(`-${platform}`));
   const node = process.versions.node.split(".").map(Number);
   const isSuitable = node[0] === 22 && isAtLeast(node, [22, 19]);
-  if (!isSuitable && !existsSync(join(runtime, "node_modules", ".bin", "node")))
+  const isPrebuilt = existsSync(join(root, "prebuilt", platform));
+  if (!isPrebuilt) requirePrograms();
+  const headers = join(runtime, "node_modules", name, "include");
+  const hasNode = existsSync(join(runtime, "node_modules", ".bin", "node"));
+  if (!isSuitable && !(hasNode && (isPrebuilt || existsSync(headers))))
     fetchNode(name, pinnedNode[name]);
-  if (!existsSync(join(root, "prebuilt", platform))) buildAddons(name);
+  // A third of the fetched Node are headers, which only building the addons needs.
+  if (isPrebuilt) rmSync(headers, { recursive: true, force: true });
+  else buildAddons(name);
 }
 
 /** In a separate folder, so that it is not the `node` of other packages. */
 function fetchNode(name, version) {
   const flags = ["--no-audit", "--no-fund", "--no-save", "--prefer-offline", "--loglevel=error"];
   try {
+    rmSync(runtime, { recursive: true, force: true });
     run("npm", ["install", "--prefix", runtime, ...flags, `${name}@${version}`]);
   } catch (error) {
     rmSync(runtime, { recursive: true, force: true });
@@ -44,7 +51,6 @@ function fetchNode(name, version) {
 }
 
 function buildAddons(name) {
-  requirePrograms();
   const gyp = process.env.npm_config_node_gyp;
   if (gyp === undefined)
     throw new SetupError(

@@ -25,7 +25,6 @@ import {
 } from "./lib/addon.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { takeLock } from "./lib/lock.mjs";
-import { gatewayFlag, sinkFlag } from "./lib/node-flags.mjs";
 import { licencesText, sbomOf } from "./lib/notices.mjs";
 import { placesFor } from "./lib/packages.mjs";
 import { findOnPath, requireNode, requirePrograms } from "./lib/prerequisites.mjs";
@@ -151,7 +150,7 @@ async function fillGateway(folder, prebuilt, { hostOnly, runner }) {
   writeFileSync(join(folder, "THIRD-PARTY-LICENSES"), licencesText(folder));
   const command = join(folder, "bin", "penstock");
   mkdirSync(dirname(command));
-  writeFileSync(command, launcher);
+  copyFileSync(join(root, "scripts", "launch.sh"), command);
   chmodSync(command, 0o755);
 }
 
@@ -259,21 +258,5 @@ function checksums(folder) {
     });
   return lines.join("");
 }
-
-const launcher = `#!/bin/sh
-# Penstock on the Node next to it, else on the one that npm has installed for it, else on PATH's.
-file=$(readlink -f "$0")
-root=\${file%/bin/*}
-case "$1" in
-  sink) flags=${sinkFlag} ;;
-  up | serve) flags=${gatewayFlag} ;;
-  *) flags= ;;
-esac
-node=node
-for one in "$root/runtime/node_modules/.bin/node" "$root/bin/node"; do
-  if [ -x "$one" ]; then node=$one; fi
-done
-exec "$node" $flags "$root/dist/main.js" "$@"
-`;
 
 await runProgram(release, (message) => process.stderr.write(`release: ${message}\n`));

@@ -56,7 +56,7 @@ async function main(): Promise<number> {
   try {
     const program = commandLine(context);
     const { argv, env } = process;
-    refuseNpmOptions(program, { args: argv.slice(2), env, script: "run.mjs" });
+    refuseNpmOptions(program, { args: argv.slice(2), env, script: "launch.sh" });
     await program.parseAsync(argv);
     return 0;
   } catch (error) {

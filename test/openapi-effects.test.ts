@@ -11,8 +11,12 @@ import { type Asked, ask, effectsApi, methods, Observed } from "./kit/openapi.ts
 import { ada, applied, effectsHttp, readerOf } from "./readers/effects/http/reader-kit.ts";
 
 const group = {
-  ...{ type: "company", key: "acme", propertiesJson: '{"seats":1.50}' },
-  ...{ createdAtMs: 0, updatedAtMs: 1_000, version: 2 },
+  type: "company",
+  key: "acme",
+  propertiesJson: '{"seats":1.50}',
+  createdAtMs: 0,
+  updatedAtMs: 1_000,
+  version: 2,
 };
 const place = { lane: "live", partition: 0, epoch: 1, sequence: 3, line: 0 } as const;
 const reader = readerOf({
@@ -31,25 +35,40 @@ const reader = readerOf({
   groups: async () => ({ results: [group], next: "acme" }),
   groupTypes: async () => ["company"],
   usage: async () => [
-    { ...{ day: "2026-01-01", lane: "live", class: "identified" }, events: 5, duplicates: 1 },
+    { day: "2026-01-01", lane: "live", class: "identified", events: 5, duplicates: 1 },
   ],
   spikes: async () => ({
     results: [undefined, 600_000].map((endedAtMs) => ({
-      ...{ projectId: "shop", subject: "project", startedAtMs: 0, endedAtMs },
-      ...{ peakPerMinute: 900, baseline: 10.5, threshold: 500, events: 1_200 },
+      projectId: "shop",
+      subject: "project",
+      startedAtMs: 0,
+      endedAtMs,
+      peakPerMinute: 900,
+      baseline: 10.5,
+      threshold: 500,
+      events: 1_200,
     })),
     next: undefined,
   }),
   incidents: async () => [
     {
-      ...{ stream: "PENSTOCK_LIVE_0", kind: "tail_lost", epoch: 2, sequence: 3 },
-      ...{ messages: 2, detail: "2 messages are gone" },
+      stream: "PENSTOCK_LIVE_0",
+      kind: "tail_lost",
+      epoch: 2,
+      sequence: 3,
+      messages: 2,
+      detail: "2 messages are gone",
     },
   ],
   rejected: async () => [
     {
-      ...{ projectId: "shop", place, eventUuid: "018f", distinctId: "ada", atMs: 0 },
-      ...{ reason: "too_deep", detail: "x: 101 levels" },
+      projectId: "shop",
+      place,
+      eventUuid: "018f",
+      distinctId: "ada",
+      atMs: 0,
+      reason: "too_deep",
+      detail: "x: 101 levels",
     },
   ],
 });

@@ -46,7 +46,9 @@ function inChunks(bytes: Buffer): string {
 function sendOn(localAddress: string | undefined): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect({
-      ...{ host: hostname, port: Number(port), noDelay: true },
+      host: hostname,
+      port: Number(port),
+      noDelay: true,
       ...(localAddress === undefined ? {} : { localAddress }),
     });
     const timer = setTimeout(() => socket.destroy(), Math.max(0, endMs - performance.now()));

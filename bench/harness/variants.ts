@@ -42,7 +42,7 @@ const baselineFiles: Readonly<Record<Exclude<Variant, "penstock">, string>> = {
   ceiling: "uws-discard.ts",
 };
 const startMsMax = 60_000;
-/** The flag with which `npm start` starts a gateway: scripts/lib/node-flags.mjs. */
+/** The flag with which `npm start` starts a gateway: scripts/launch.sh. */
 const gatewayFlag = "--max-semi-space-size=8";
 
 export async function startVariant(

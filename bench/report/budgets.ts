@@ -46,10 +46,18 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   const hundreds: Where = { scenario: "batches of 100", variant: "penstock", sync: "always" };
   const smallRequests = "small requests beside large ones";
   const least = (what: string, target: number, measured: number): Budget => ({
-    ...{ what, target, measured, bound: "at least", unit: "×" },
+    what,
+    target,
+    measured,
+    bound: "at least",
+    unit: "×",
   });
   const most = (what: string, target: number, measured: number, unit: string): Budget => ({
-    ...{ what, target, measured, bound: "at most", unit },
+    what,
+    target,
+    measured,
+    bound: "at most",
+    unit,
   });
   const effects = (history: string, variant: string) =>
     medianAt(rows, { group: "effects", scenario: history, variant, sync: "" }, "eventsPerSecond");
@@ -202,12 +210,18 @@ function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
       const share = at(projects, "eventsPerSecond") / at(1, "eventsPerSecond");
       return [
         {
-          ...{ what: `${what}: events/s against one project`, bound: "at least" },
-          ...{ target: 0.5, unit: "×", measured: share },
+          what: `${what}: events/s against one project`,
+          bound: "at least",
+          target: 0.5,
+          unit: "×",
+          measured: share,
         },
         {
-          ...{ what: `${what}: p99`, bound: "at most" },
-          ...{ target: 60, unit: "ms", measured: at(projects, "p99Ms") },
+          what: `${what}: p99`,
+          bound: "at most",
+          target: 60,
+          unit: "ms",
+          measured: at(projects, "p99Ms"),
         },
       ];
     }),
@@ -223,8 +237,11 @@ function replicaBudgets(rows: readonly Row[]): Budget[] {
       const rate = (variant: string) =>
         medianAt(rows, { group: "replicas", scenario, variant, sync }, "eventsPerSecond");
       return {
-        ...{ what: `three replicas, ${what}, sync ${sync}: against the baseline`, target },
-        ...{ bound: "at least", unit: "×", measured: rate("penstock") / rate("fastify") },
+        what: `three replicas, ${what}, sync ${sync}: against the baseline`,
+        target,
+        bound: "at least",
+        unit: "×",
+        measured: rate("penstock") / rate("fastify"),
       };
     }),
   );

@@ -83,7 +83,9 @@ export function comparisonSvg(rows: readonly Row[], caption: string): string | u
         textStyle: { fontSize: 10, fontWeight: "normal", color: "#64748b" },
       },
       ...panels.map(({ title }, index) => ({
-        ...{ text: title, left: left(index) + 8, top: top(index) },
+        text: title,
+        left: left(index) + 8,
+        top: top(index),
         textStyle: { fontSize: 12, fontWeight: "normal", color: textColor },
       })),
     ],

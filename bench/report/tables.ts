@@ -71,18 +71,21 @@ function rounds(values: readonly number[], unit = 1): string {
 function throughputTable(rows: readonly Row[], isGrowth: boolean): string {
   const compared = isGrowth ? [] : ["× baseline", "of ceiling"];
   const head = [
-    ...[
-      "load",
-      "sync",
-      "server",
-      "events/s",
-      ...compared,
-      ...["p50 ms", "p99 ms"],
-      "CPU s / million",
-      "server cores",
-      "nats cores",
-    ],
-    ...["client cores", "other cores", "peak MiB", isGrowth ? "first limit" : "", "rounds"],
+    "load",
+    "sync",
+    "server",
+    "events/s",
+    ...compared,
+    "p50 ms",
+    "p99 ms",
+    "CPU s / million",
+    "server cores",
+    "nats cores",
+    "client cores",
+    "other cores",
+    "peak MiB",
+    isGrowth ? "first limit" : "",
+    "rounds",
   ];
   const lines = places(rows).map((place) => {
     const at = (value: string) => medianAt(rows, place, value);
@@ -98,16 +101,15 @@ function throughputTable(rows: readonly Row[], isGrowth: boolean): string {
     const clientLimited =
       (cores["serverCores"] ?? 0) < wholeCore * (at("workers") || 1) ? "client-limited" : "";
     return [
-      ...[
-        place.scenario,
-        place.sync,
-        titleOf(place.variant),
-        figure(rate),
-        ...(isGrowth ? [] : ratios),
-      ],
+      place.scenario,
+      place.sync,
+      titleOf(place.variant),
+      figure(rate),
+      ...(isGrowth ? [] : ratios),
       ...[at("p50Ms"), at("p99Ms")].map(figure),
       ...[at("serverCpuSecondsPerMillion"), ...Object.values(cores)].map(figure),
-      ...[mebibytes(at("peakBytes")), isGrowth ? firstLimit(cores) : clientLimited],
+      mebibytes(at("peakBytes")),
+      isGrowth ? firstLimit(cores) : clientLimited,
       rounds(valuesAt(rows, place, "eventsPerSecond")),
     ];
   });
@@ -117,7 +119,9 @@ function throughputTable(rows: readonly Row[], isGrowth: boolean): string {
 function latencyTable(rows: readonly Row[]): string {
   const fields = ["rate", "achieved", "p50", "p90", "p99", "p999", "max"];
   const lines = places(rows).map((place) => [
-    ...[place.scenario, place.sync, titleOf(place.variant)],
+    place.scenario,
+    place.sync,
+    titleOf(place.variant),
     ...fields.map((field) => figure(medianAt(rows, place, field))),
     rounds(valuesAt(rows, place, "p99")),
   ]);
@@ -146,7 +150,8 @@ const distanceFields: Fields = [["ping, ms", (at) => at("roundTripMs")], ...cost
 
 function fieldsTable(rows: readonly Row[], fields: Fields): string {
   const lines = places(rows).map((place) => [
-    ...[place.scenario, titleOf(place.variant)],
+    place.scenario,
+    titleOf(place.variant),
     ...fields.map(([, of]) => figure(of((value) => medianAt(rows, place, value)))),
     rounds(valuesAt(rows, place, "eventsPerSecond")),
   ]);

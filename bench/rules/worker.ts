@@ -37,7 +37,10 @@ function compiled(rules: readonly Rule[], ip: "keep" | "truncate" = "keep"): Com
 /** Returns rules without any rule, and with one schema for the events of the bodies. */
 function compiledSchema(mode: SchemaMode, properties: object): CompiledRules {
   const schemas = ["$pageview", "button clicked"].map((event) => ({
-    ...{ event, version: 1, mode, properties },
+    event,
+    version: 1,
+    mode,
+    properties,
   }));
   const file = { privacy: noPrivacy, rules: [], schemas };
   return compileRules(file, { version: 1, secret: Buffer.alloc(32, 7) });
@@ -96,8 +99,10 @@ const records = new JsonRecordWriter({
   uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
 const items = new ItemTaker({
-  ...{ slowScanner: createNativeScanner(1), createScanner: createNativeScanner },
-  ...{ records, typos: new Typos() },
+  slowScanner: createNativeScanner(1),
+  createScanner: createNativeScanner,
+  records,
+  typos: new Typos(),
   onBug: (bug) => {
     throw bug;
   },
@@ -110,18 +115,30 @@ function take(body: Buffer, rules: CompiledRules | undefined): number {
   sink.length = 0;
   const tally = new Tally();
   const job: Job = {
-    ...{ body, scanner, tally, repaired: undefined, additions: undefined },
-    ...{ needsTimestamp: false, isEngage: false, receivedAtMs, skewMs: 0 },
-    ...{ unreadableSentAt: undefined, recordBytesMax: 1_048_576 },
+    body,
+    scanner,
+    tally,
+    repaired: undefined,
+    additions: undefined,
+    needsTimestamp: false,
+    isEngage: false,
+    receivedAtMs,
+    skewMs: 0,
+    unreadableSentAt: undefined,
+    recordBytesMax: 1_048_576,
     template: records.begin({
-      ...{ projectId: "bench", lane: "live", receivedAtMs, sentAtMs: Number.NaN },
+      projectId: "bench",
+      lane: "live",
+      receivedAtMs,
+      sentAtMs: Number.NaN,
       clientAddress: rules?.address?.storedFor(address, receivedAtMs) ?? address,
+      rulesVersion: rules?.version,
     }),
     frames: { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} },
-    addressRules: rules?.address === undefined ? 0 : rules.version,
-    rules: rules?.readsEvents
-      ? { rules, lane: "live", isEngage: false, isBot: false, rewritesItems: false }
-      : undefined,
+    lane: "live",
+    isBot: false,
+    changesAddress: rules?.address !== undefined,
+    rules: rules?.readsEvents ? rules : undefined,
   };
   items.takeRows(job, 0, scanner.table[Header.RowCount]!);
   return tally.accepted;

@@ -67,15 +67,15 @@ function attack(
   const { from = [], settings } = options;
   const { coding = delivery === "withheld" ? "identity" : "gzip" } = options;
   const load = (): Load => ({
-    ...{
-      name,
-      path: "/batch/",
-      bodies: [encoded[coding](body())],
-      eventsPerRequest: 1,
-      connections,
-    },
+    name,
+    path: "/batch/",
+    bodies: [encoded[coding](body())],
+    eventsPerRequest: 1,
+    connections,
     ...(coding === "identity" ? {} : { contentEncoding: coding }),
-    ...{ seconds: 0, attack: delivery, from },
+    seconds: 0,
+    attack: delivery,
+    from,
   });
   return { name, connections, load, neighbours, settings };
 }
@@ -100,7 +100,9 @@ function slowHandshakes(): Promise<Settings> {
 
 async function createRsaCertificate(): Promise<Settings> {
   const { cert, private: key } = await generate([{ name: "commonName", value: "bench" }], {
-    ...{ keyType: "rsa", keySize: 4_096, algorithm: "sha256" },
+    keyType: "rsa",
+    keySize: 4_096,
+    algorithm: "sha256",
   });
   const folder = mkdtempSync(join(tmpdir(), "penstock-bench-pem-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -119,7 +121,8 @@ const fourAddresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
 export const attacks: readonly Attack[] = [
   attack("single events without pause, 128 connections", () => singleBody(0, 0), {
-    ...{ connections: 128, coding: "identity" },
+    connections: 128,
+    coding: "identity",
   }),
   attack("1 MiB of tiny events", () => batchOf(tiny, mib - 100)),
   attack("1 MiB of tiny events with an escaped key", () => batchOf(tinyEscaped, mib - 100)),
@@ -145,30 +148,41 @@ export const attacks: readonly Attack[] = [
     neighbours: ["gzip"],
   }),
   attack("1.1 MiB of tiny live events, 60 connections", () => batchOf(tiny, 1.1 * mib), {
-    ...{ connections: 60, neighbours: ["history", "gzip"] },
+    connections: 60,
+    neighbours: ["history", "gzip"],
   }),
   attack(
     "1.1 MiB of tiny historical events, 60 connections",
     () => batchOf(tiny, 1.1 * mib, true),
-    {
-      ...{ connections: 60, neighbours: ["history", "gzip"] },
-    },
+    { connections: 60, neighbours: ["history", "gzip"] },
   ),
   attack("256 KiB but for a byte, 1,200 connections", () => Buffer.alloc(262_144, " "), {
-    ...{ connections: 1_200, delivery: "withheld" },
+    connections: 1_200,
+    delivery: "withheld",
   }),
   attack("gzip in chunks of one byte", () => randomBytes(200_000), {
-    ...{ connections: 4, delivery: "one-byte-chunks", neighbours: ["history", "gzip"] },
+    connections: 4,
+    delivery: "one-byte-chunks",
+    neighbours: ["history", "gzip"],
   }),
   attack("brotli of a few bytes without a key, 100 connections", spaces, {
-    ...{ connections: 100, coding: "br", neighbours: ["history", "gzip"] },
+    connections: 100,
+    coding: "br",
+    neighbours: ["history", "gzip"],
   }),
   attack("TLS handshakes with an RSA key of 4,096 bits, 200 connections", () => Buffer.alloc(0), {
-    ...{ connections: 200, coding: "identity", delivery: "client-hello", from: ["127.0.0.2"] },
-    ...{ neighbours: ["opened"], settings: slowHandshakes },
+    connections: 200,
+    coding: "identity",
+    delivery: "client-hello",
+    from: ["127.0.0.2"],
+    neighbours: ["opened"],
+    settings: slowHandshakes,
   }),
   attack("1,000 held connections, which are all", () => Buffer.from("a"), {
-    ...{ connections: connectionsMax, coding: "identity", delivery: "held", from: fourAddresses },
+    connections: connectionsMax,
+    coding: "identity",
+    delivery: "held",
+    from: fourAddresses,
     neighbours: ["opened"],
     settings: async () => ({ PENSTOCK_CONNECTIONS_MAX: String(connectionsMax) }),
   }),

@@ -29,12 +29,18 @@ export async function cost(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 1 : 2;
   for (const { partitions, projects, gateways } of layouts) {
     const cell: Cell = {
-      ...{ variant: "penstock", sync: "always" },
+      variant: "penstock",
+      sync: "always",
       ...(gateways === 1 ? {} : { workers: gateways }),
     };
     const place = `${counted(partitions, "partition")}, ${counted(projects, "project")}`;
     await runCells(bench, {
-      ...{ group: "cost", cells: [cell], rounds, projects, partitions, replicas: 3 },
+      group: "cost",
+      cells: [cell],
+      rounds,
+      projects,
+      partitions,
+      replicas: 3,
       loads: () =>
         [
           singlesOf(projects, seconds, partitions * connectionsOfPartition.singles),

@@ -71,7 +71,12 @@ async function applied(isPostgres: boolean, history: History): Promise<EffectsAn
     const database = postgres?.url ?? join(folder, "effects.sqlite");
     const countsLinks = history.outcome !== undefined;
     const job: EffectsJob = {
-      ...{ natsUrl: nats.url, database, stream: benchStream, from, to, countsLinks },
+      natsUrl: nats.url,
+      database,
+      stream: benchStream,
+      from,
+      to,
+      countsLinks,
     };
     const args = ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(job)];
     const child = startChild({ program: process.execPath, args, ipc: true });

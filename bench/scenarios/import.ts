@@ -24,31 +24,50 @@ const timeOf = (n: number): string => new Date(1_600_000_000_000 + n * 1_000).to
 const idOf = (n: number): string => `018f0000-0000-7000-8000-${n.toString(16).padStart(12, "0")}`;
 const userOf = (n: number): string => `user-${n % 1_000}`;
 const propertiesOf = (n: number): object => ({
-  ...{ plan: "pro", $current_url: `https://example.com/page/${n}`, $browser: "Chrome", n },
-  ...{ $os: "Linux", referrer: "https://example.org/a/long/way/here".padEnd(120, "/") },
+  plan: "pro",
+  $current_url: `https://example.com/page/${n}`,
+  $browser: "Chrome",
+  n,
+  $os: "Linux",
+  referrer: "https://example.org/a/long/way/here".padEnd(120, "/"),
 });
 
 const withoutUuid: MakeLine = (n) => ({
-  ...{ event: "seen", distinct_id: userOf(n), timestamp: timeOf(n), properties: propertiesOf(n) },
+  event: "seen",
+  distinct_id: userOf(n),
+  timestamp: timeOf(n),
+  properties: propertiesOf(n),
 });
 
 const files: Readonly<Record<string, MakeLine>> = {
   "events as they stand": (n) => ({ uuid: idOf(n), ...withoutUuid(n) }),
   "events without a uuid": withoutUuid,
   "Segment calls": (n) => ({
-    ...{ type: "track", messageId: `m-${n}`, event: "seen", userId: userOf(n) },
-    ...{ timestamp: timeOf(n), properties: propertiesOf(n), context: { ip: "192.0.2.1" } },
+    type: "track",
+    messageId: `m-${n}`,
+    event: "seen",
+    userId: userOf(n),
+    timestamp: timeOf(n),
+    properties: propertiesOf(n),
+    context: { ip: "192.0.2.1" },
   }),
   "Mixpanel's export": (n) => ({
     event: "seen",
     properties: {
-      ...{ time: 1_600_000_000 + n, distinct_id: userOf(n), $insert_id: `i-${n}` },
+      time: 1_600_000_000 + n,
+      distinct_id: userOf(n),
+      $insert_id: `i-${n}`,
       ...propertiesOf(n),
     },
   }),
   "Amplitude's export": (n) => ({
-    ...{ event_type: "seen", uuid: idOf(n), user_id: userOf(n), device_id: "d" },
-    ...{ event_time: timeOf(n), event_properties: propertiesOf(n), user_properties: { a: 1 } },
+    event_type: "seen",
+    uuid: idOf(n),
+    user_id: userOf(n),
+    device_id: "d",
+    event_time: timeOf(n),
+    event_properties: propertiesOf(n),
+    user_properties: { a: 1 },
   }),
 };
 
@@ -115,7 +134,8 @@ async function imported(
       clearInterval(timer);
       const seconds = (performance.now() - begunMs) / 1_000;
       const [server, store, machine] = [
-        ...[cpuSeconds(gateway.pid) - before[0], cpuSeconds(nats.pid) - before[1]],
+        cpuSeconds(gateway.pid) - before[0],
+        cpuSeconds(nats.pid) - before[1],
         machineCpuSeconds() - before[2],
       ] as [number, number, number];
       if (byCommand) checkAll(file, count);
@@ -123,8 +143,10 @@ async function imported(
         eventsPerSecond: count / seconds,
         serverCpuSecondsPerMillion: (server / count) * million,
         clientCpuSecondsPerMillion: (clientSeconds / count) * million,
-        ...{ serverCores: server / seconds, natsCores: store / seconds },
-        ...{ clientCores: clientSeconds / seconds, peakBytes },
+        serverCores: server / seconds,
+        natsCores: store / seconds,
+        clientCores: clientSeconds / seconds,
+        peakBytes,
         otherCores: (machine - server - store - clientSeconds) / seconds,
       };
     } finally {

@@ -179,8 +179,18 @@ async function webdis(folder: string): Promise<PeerServer> {
   const redis = startChild({
     program: "redis-server",
     args: [
-      ...["--port", String(redisPort), "--bind", "127.0.0.1", "--dir", folder],
-      ...["--appendonly", "yes", "--appendfsync", "always", "--save", ""],
+      "--port",
+      String(redisPort),
+      "--bind",
+      "127.0.0.1",
+      "--dir",
+      folder,
+      "--appendonly",
+      "yes",
+      "--appendfsync",
+      "always",
+      "--save",
+      "",
     ],
   });
   await until(() => answers(redisPort));
@@ -188,9 +198,18 @@ async function webdis(folder: string): Promise<PeerServer> {
   writeFileSync(
     config,
     JSON.stringify({
-      ...{ redis_host: "127.0.0.1", redis_port: redisPort, redis_auth: null },
-      ...{ http_host: "127.0.0.1", http_port: port, threads: 2, pool_size: 20, daemonize: false },
-      ...{ websockets: false, database: 0, verbosity: 0, logfile: join(folder, "webdis.log") },
+      redis_host: "127.0.0.1",
+      redis_port: redisPort,
+      redis_auth: null,
+      http_host: "127.0.0.1",
+      http_port: port,
+      threads: 2,
+      pool_size: 20,
+      daemonize: false,
+      websockets: false,
+      database: 0,
+      verbosity: 0,
+      logfile: join(folder, "webdis.log"),
       acl: [{ enabled: ["*"] }],
       http_max_request_size: 33_554_432,
     }),
@@ -215,8 +234,11 @@ async function nsqd(folder: string): Promise<PeerServer> {
   const child = startChild({
     program: "nsqd",
     args: [
-      ...[`--http-address=127.0.0.1:${port}`, `--tcp-address=127.0.0.1:${tcpPort}`],
-      ...[`--data-path=${folder}`, "--mem-queue-size=0", "--sync-every=1"],
+      `--http-address=127.0.0.1:${port}`,
+      `--tcp-address=127.0.0.1:${tcpPort}`,
+      `--data-path=${folder}`,
+      "--mem-queue-size=0",
+      "--sync-every=1",
       "--max-msg-size=33554432",
     ],
   });
@@ -257,7 +279,9 @@ async function bento(folder: string): Promise<PeerServer> {
       input: { http_server: { address: `127.0.0.1:${port}`, path: "/post" } },
       output: {
         nats_jetstream: {
-          ...{ urls: [`nats://127.0.0.1:${natsPort}`], subject: "events", max_in_flight: 1_024 },
+          urls: [`nats://127.0.0.1:${natsPort}`],
+          subject: "events",
+          max_in_flight: 1_024,
         },
       },
     }),

@@ -17,9 +17,7 @@ const killSeconds = 15;
 export async function replicas(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 1 : 2;
   const rounds = bench.rounds(3);
-  const shared = {
-    ...{ rounds, projects, replicas: replicaCount, warmUpSeconds: 1, warmEach: false },
-  };
+  const shared = { rounds, projects, replicas: replicaCount, warmUpSeconds: 1, warmEach: false };
   await runCells(bench, {
     ...shared,
     group: "replicas",
@@ -47,14 +45,19 @@ export async function replicas(bench: Bench): Promise<void> {
 
 async function killLeader(bench: Bench, round: number): Promise<void> {
   const session = await openSession({
-    ...{ variant: "penstock", sync: "always", replicas: replicaCount },
+    variant: "penstock",
+    sync: "always",
+    replicas: replicaCount,
     closedLoop: bench.closedLoop,
   });
   try {
     await session.warmUp(singles(128, 1), 1);
     bench.note({
-      ...{ group: "leader", scenario: `leader killed at ${killRate} single events/s` },
-      ...{ variant: "penstock", sync: "always", round },
+      group: "leader",
+      scenario: `leader killed at ${killRate} single events/s`,
+      variant: "penstock",
+      sync: "always",
+      round,
       values: await loadBesideKill(session),
     });
   } finally {

@@ -12,8 +12,10 @@ export async function rules(bench: Bench): Promise<void> {
   const child = startChild({
     program: process.execPath,
     args: [
-      ...["--disable-warning=ExperimentalWarning", worker],
-      ...[bench.quick ? "0.1" : "0.3", String(bench.rounds(7))],
+      "--disable-warning=ExperimentalWarning",
+      worker,
+      bench.quick ? "0.1" : "0.3",
+      String(bench.rounds(7)),
     ],
     ipc: true,
   });
@@ -23,7 +25,10 @@ export async function rules(bench: Bench): Promise<void> {
     for (const [variant, all] of Object.entries(results))
       for (const [index, cpuNs] of all.entries())
         bench.note({
-          ...{ group: "rules", scenario: `${scenario}: ${variant}`, variant, sync: "" },
+          group: "rules",
+          scenario: `${scenario}: ${variant}`,
+          variant,
+          sync: "",
           round: index + 1,
           values: { cpuNs },
         });

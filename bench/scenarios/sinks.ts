@@ -16,7 +16,7 @@ import { benchStream, fill } from "./effects.ts";
 
 const worker = join(import.meta.dirname, "..", "sinks", "worker.ts");
 const workerMsMax = 300_000;
-/** The flag with which `./penstock sink` starts Node: scripts/lib/node-flags.mjs. */
+/** The flag with which `./penstock sink` starts Node: scripts/launch.sh. */
 const sinkFlag = "--max-semi-space-size=32";
 const million = 1e6;
 export const sinkScenario = "uuids of version 7";
@@ -49,7 +49,11 @@ export async function sinks(bench: Bench): Promise<void> {
       const history = { ...histories[0]!, ...(uuid === undefined ? {} : { uuid }) };
       const answer = await written(history, one, bench.quick ? one.events / 4 : one.events);
       bench.note({
-        ...{ group: "sinks", scenario, variant: one.variant, sync: "", round },
+        group: "sinks",
+        scenario,
+        variant: one.variant,
+        sync: "",
+        round,
         values: {
           eventsPerSecond: answer.events / answer.seconds,
           serverCpuSecondsPerMillion: (answer.cpuSeconds / answer.events) * million,
@@ -70,8 +74,12 @@ async function written(
   try {
     await fill(nats, history, Math.ceil((warmUpEvents + events) / eventsInFrame));
     const job: SinkJob = {
-      ...{ natsUrl: nats.url, to: place.to, stream: benchStream },
-      ...{ isNaive, warmUpEvents, events },
+      natsUrl: nats.url,
+      to: place.to,
+      stream: benchStream,
+      isNaive,
+      warmUpEvents,
+      events,
     };
     const flags = [...(isNaive ? [] : [sinkFlag]), "--disable-warning=ExperimentalWarning"];
     const args = [...flags, worker, JSON.stringify(job)];

@@ -76,7 +76,11 @@ async function sink(): Promise<void> {
         });
   const counts = new SinkCounts(() => reached(counts.events));
   const writer = new SinkWriter({
-    ...{ connection, target, counts, prefix: "penstock", acceptExpired: false },
+    connection,
+    target,
+    counts,
+    prefix: "penstock",
+    acceptExpired: false,
     filter: { projects: undefined, lanes: undefined },
     limits: { eventsMax: 10_000, bytesMax: 16_777_216, ageMsMax: 1_000 },
     log,

@@ -289,14 +289,26 @@ export const requestRows: readonly Row[] = [
         ],
       }),
       timeSeries({
-        title: "Events checked by schemas",
+        title: "Effects of rules",
         description:
-          "By the mode of the schema and the result. A schema checks one event name of a project.",
+          "Events that each rule dropped, sampled out, quarantined or changed. In the mode observe, it only counts them.",
         unit: "ops",
         queries: [
           {
-            expr: sumRate("penstock_schema_results_total", "mode, result"),
-            legend: "{{mode}} {{result}}",
+            expr: sumRate("penstock_rule_events_total", "project, rule, mode, effect"),
+            legend: "{{project}} {{rule}} {{mode}} {{effect}}",
+          },
+        ],
+      }),
+      timeSeries({
+        title: "Events checked by schemas",
+        description:
+          "By the project, the name of the event, the mode of the schema and the result.",
+        unit: "ops",
+        queries: [
+          {
+            expr: sumRate("penstock_schema_results_total", "project, event, mode, result"),
+            legend: "{{project}} {{event}} {{mode}} {{result}}",
           },
         ],
       }),

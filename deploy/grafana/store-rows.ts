@@ -233,6 +233,15 @@ export const storeRows: readonly Row[] = [
         queries: [{ expr: of("penstock_workers"), legend: "{{instance}}" }],
       }),
       timeSeries({
+        title: "Versions",
+        description: "Gateways, effects and sinks that Prometheus scrapes, by their version.",
+        unit: "short",
+        width: 6,
+        queries: [
+          { expr: "count by (job, version) (penstock_build_info)", legend: "{{job}} {{version}}" },
+        ],
+      }),
+      timeSeries({
         title: "Starts",
         description:
           "Restarts of dead workers, and starts of whole gateways, in the interval before each point.",

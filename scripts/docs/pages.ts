@@ -13,14 +13,10 @@ import {
   errorTable,
   itemErrorCodes,
 } from "../../src/platform/base/errors.ts";
+import { flagOf, variableOf } from "../../src/platform/base/setting-name.ts";
 import { dropTable, warningTable } from "../../src/platform/base/warnings.ts";
 import type { MetricRow } from "../../src/platform/metrics/table.ts";
-import {
-  flagOf,
-  type SettingName,
-  settings,
-  variableOf,
-} from "../../src/platform/settings/config.ts";
+import { type SettingName, settings } from "../../src/platform/settings/config.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
 import { sinkMetricTable } from "../../src/readers/sinks/metrics/sink-metrics.ts";
 import { rulesSchema } from "../../src/rules/rules-schema.ts";
@@ -132,7 +128,7 @@ ${generatedFrom("src/gateway/admin/metrics/metric-table.ts")}
 \`GET /metrics\` on the admin port returns these metrics in the Prometheus text format. [Monitor the gateway](../guides/operations.md#monitor-the-gateway) explains the important ones, and \`deploy/\` has the dashboard and the alerts.
 
 - The default Node metrics of prom-client (\`process_*\`, \`nodejs_*\`) are included.
-- No label contains a project, a key or a path chosen by a client.
+- No label contains a key or a path chosen by a client. Only the two metrics of rules and schemas have a label for the project.
 - With \`PENSTOCK_WORKERS\` above 1, the page covers all workers. Counters and histograms are summed; the last column states how gauges are combined. The counts of a worker remain after it has ended, except the counts of the last second before a SIGKILL. \`process_*\` and \`nodejs_*\` appear once per process, with a label \`worker\` (\`0\`, \`1\`, …, \`supervisor\`).`;
 
 const effectsIntroduction = `## Of the effects

@@ -127,7 +127,11 @@ function build(addon, runner) {
   const shipped = existsSync(join(nodedir, "include"));
   const gyp = join(modulesDir, "node-gyp", "bin", "node-gyp.js");
   const args = [
-    ...[gyp, "rebuild", "--directory", addon.dir, `--jobs=${compilersMax()}`],
+    gyp,
+    "rebuild",
+    "--directory",
+    addon.dir,
+    `--jobs=${compilersMax()}`,
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
     `--arch=${addon.arch}`,
   ];

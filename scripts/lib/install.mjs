@@ -97,10 +97,15 @@ async function runNpm(runner, { flags, isAdding }) {
 }
 
 export const npmFlags = [
-  ...["--include=optional", "--engine-strict=false"],
-  ...["--no-audit", "--no-fund", "--loglevel=error"],
+  "--include=optional",
+  "--engine-strict=false",
+  "--no-audit",
+  "--no-fund",
+  "--loglevel=error",
   // npm's own pauses between attempts add up to more than a minute without output.
-  ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
+  "--fetch-retries=1",
+  "--fetch-retry-mintimeout=500",
+  "--fetch-retry-maxtimeout=1000",
   "--fetch-timeout=60000",
 ];
 

@@ -7,7 +7,7 @@ export function placesFor(packages, folder, kinds) {
   const open = namesIn(packages[folder], kinds).map((name) => [name, folder]);
   while (open.length > 0) {
     const [name, from] = open.pop();
-    const place = placeOf(packages, name, from);
+    const place = pathOf(packages, name, from);
     if (place === undefined || found.has(place)) continue;
     found.add(place);
     const asked = namesIn(packages[place], [
@@ -24,7 +24,7 @@ function namesIn(row, kinds) {
   return kinds.flatMap((kind) => Object.keys(row[kind] ?? {}));
 }
 
-function placeOf(packages, name, from) {
+function pathOf(packages, name, from) {
   for (
     let folder = from;
     ;

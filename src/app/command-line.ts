@@ -1,3 +1,4 @@
+import { version } from "../platform/base/version.ts";
 // The command tree: names, arguments, options and the function of each command.
 // docs/reference/commands.md is generated from it.
 
@@ -47,7 +48,7 @@ import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
 import { acceptExpiredHelp, addEffects, addEffectsReading } from "./effects-commands.ts";
-import { duration, positiveInteger, positiveNumber, streamShare, version } from "./options.ts";
+import { duration, positiveInteger, positiveNumber, streamShare } from "./options.ts";
 import { addRejected } from "./rejected-commands.ts";
 import { addRules } from "./rules-commands.ts";
 import { addSinks } from "./sink-commands.ts";

@@ -66,13 +66,25 @@ export async function openDataPath(
   const ageMaxMs = Math.max(config.liveAgeMax, config.historicalAgeMax);
   const admission = new Admission(config.inflightBytesMax);
   const publisher = new GroupPublisher({
-    ...{ link, config, monotonicMs, processId, metrics, admission, log, streams },
+    link,
+    config,
+    monotonicMs,
+    processId,
+    metrics,
+    admission,
+    log,
+    streams,
     identify: eventIdentity,
   });
   closers.add(() => publisher.close());
   const { subjectPrefix: prefix, replicas } = config;
   const shares = await StoredShares.open({
-    ...{ link, streams, config, processId, log, monotonicMs },
+    link,
+    streams,
+    config,
+    processId,
+    log,
+    monotonicMs,
     streamShareOf: (projectId) => registry.streamShareOf(projectId),
     projectsKnown: () => registry.projectsKnown,
     openBucket: () => openUsageBucket(link.connection, { prefix, replicas, log, ageMaxMs }),
@@ -80,7 +92,11 @@ export async function openDataPath(
   closers.add(() => shares.close());
   const quarantine = openQuarantine(base, store);
   const http = await openHttp(base, store.registry, {
-    ...{ admission, publisher, shares, quarantine, ...extras },
+    admission,
+    publisher,
+    shares,
+    quarantine,
+    ...extras,
   });
   return { admission, publisher, shares, http };
 }
@@ -95,7 +111,13 @@ function openQuarantine(
   closers.add(() => streams.close());
   const ensureStreams = () => streams.check();
   const quarantine = new Quarantine({
-    ...{ link, config, processId, metrics, log, monotonicMs, ensureStreams },
+    link,
+    config,
+    processId,
+    metrics,
+    log,
+    monotonicMs,
+    ensureStreams,
   });
   closers.add(() => quarantine.close());
   metrics.watch({
@@ -121,7 +143,11 @@ async function openHttp(
   const { inflater, ...tools } = intakeTools(log, clock.monotonicMs);
   const intake = createIntake({
     ...tools,
-    ...{ projects: registry, publisher, metrics, shares, clientWarnings },
+    projects: registry,
+    publisher,
+    metrics,
+    shares,
+    clientWarnings,
     ...(quarantine && { quarantine }),
     caps: { eventsMax: config.requestEventsMax, expansionMax: config.expansionMax },
   });
@@ -139,12 +165,23 @@ async function openHttp(
   if (worker !== "joining") logScripts(files, config.posthogJs, log);
   const http = new HttpServer({
     config: { ...config, ...connectionLimits(config) },
-    ...{ intake, admission, metrics, clientWarnings, log, clock, connection, certificate, files },
-    ...{ passThrough, inflater, tracing, peek: createPeek(registry) },
+    intake,
+    admission,
+    metrics,
+    clientWarnings,
+    log,
+    clock,
+    connection,
+    certificate,
+    files,
+    passThrough,
+    inflater,
+    tracing,
+    peek: createPeek(registry),
     workMs: tools.workMs,
     random: Math.random,
     refusal: (requestBytes) => publisher.refusal(requestBytes),
-    awayMs: (lane, projectId) => publisher.awayMs(lane, projectId),
+    outageMs: (lane, projectId) => publisher.outageMs(lane, projectId),
   });
   closers.add(() => http.close());
   return http;
@@ -160,7 +197,8 @@ function openPassThrough({
 }: GatewayBase): PassThrough | undefined {
   if (upstreamUrl === undefined) return undefined;
   const passThrough = new PassThrough({
-    ...{ config: { ...config, upstreamUrl }, monotonicMs },
+    config: { ...config, upstreamUrl },
+    monotonicMs,
     ended: (kind, outcome) => metrics.requestPassed(kind, outcome),
   });
   closers.add(() => passThrough.close());

@@ -118,7 +118,7 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   try {
     return await tryListen(effectsHost, effectsPort);
   } catch (error) {
-    const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
+    const fault = portFault(error as Error, effectsPort, "effectsPort");
     throw new CommandError(
       `cannot listen on ${effectsHost} port ${effectsPort} for effects queries: ${fault}`,
     );
@@ -136,7 +136,7 @@ export async function defaultEffectsPort(
   try {
     return await tryListen(effectsHost, effectsPort);
   } catch (error) {
-    const reason = portFault(error as Error, effectsPort, "EFFECTS_PORT");
+    const reason = portFault(error as Error, effectsPort, "effectsPort");
     const port = await tryListen(effectsHost, 0).catch(() => undefined);
     const message =
       port === undefined

@@ -32,7 +32,7 @@ import { type StreamStatus, streamStatuses } from "../readers/effects/streams/la
 import { upWords } from "../readers/effects/writer/applier.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openTelemetry } from "./telemetry.ts";
 
 interface ServeOptions {
@@ -101,7 +101,12 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     const { acceptExpired } = options;
     const largeBytesMax = config.effectsLargeBytesMax;
     const writer = new EffectsWriter({
-      ...{ connection, store, log, metrics, acceptExpired, prefix: config.subjectPrefix },
+      connection,
+      store,
+      log,
+      metrics,
+      acceptExpired,
+      prefix: config.subjectPrefix,
       people: { largeBytesMax, ...(options.isChild ? { cacheBytesMax: childCacheBytesMax } : {}) },
       ...(options.isChild
         ? { words: upWords, eventsPerSecondMax: childEventsPerSecondMax * availableParallelism() }

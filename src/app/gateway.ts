@@ -6,7 +6,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
 import { livePageOf } from "./live.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openStoreSide, type StoreSide } from "./store-side.ts";
 import { openTelemetry } from "./telemetry.ts";
 
@@ -41,7 +41,9 @@ export async function startGateway(
     const operator = worker === undefined ? await openOperatorSide(base) : undefined;
     const adminPort = operator?.port ?? 0;
     const telemetry = await openTelemetry(config, {
-      ...{ name: "penstock", hasRequests: true, log },
+      name: "penstock",
+      hasRequests: true,
+      log,
       snapshot: worker === undefined ? () => metrics.snapshot() : undefined,
     });
     closers.add(() => telemetry?.close());
@@ -63,7 +65,11 @@ export async function startGateway(
 
     let closed: Promise<void> | undefined;
     return {
-      ...{ port, adminPort, streamCreated, metrics, clientWarnings },
+      port,
+      adminPort,
+      streamCreated,
+      metrics,
+      clientWarnings,
       readiness: () => status.readiness(),
       warnings: () => status.warnings(),
       close: (drainDelayMs = config.drainDelayMs) => {
@@ -86,11 +92,14 @@ async function openOperatorSide(base: GatewayBase) {
     clientWarnings: async () => clientWarnings.latest(),
     readiness: () => status.readiness(),
     publicPort: () => status.publicPort,
-    ...{ tryKey, effectsPort },
+    tryKey,
+    effectsPort,
   });
   const admin = new AdminServer({
     access: portAccess(config, "admin"),
-    ...{ metrics, log, monotonicMs: clock.monotonicMs },
+    metrics,
+    log,
+    monotonicMs: clock.monotonicMs,
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),
     publicPort: () => status.publicPort,
@@ -132,6 +141,8 @@ function watchSides(
     penstock_projects: () => registry.projectsKnown,
     penstock_registry_in_doubt: () => registry.fault !== undefined,
     penstock_projects_without_current_rules: () => registry.rulesUnusable,
+    penstock_rule_events_total: () => registry.ruleCounts.ruleSamples,
+    penstock_schema_results_total: () => registry.ruleCounts.schemaSamples,
     penstock_stream_bytes: () =>
       watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
     penstock_stream_bytes_max: () =>

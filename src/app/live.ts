@@ -5,6 +5,7 @@ import type { LiveSource } from "../live/snapshot.ts";
 import type { TailSource } from "../live/tail.ts";
 import { isLoopback, reachable } from "../platform/base/own-host.ts";
 import { ownSignature } from "../platform/base/port-access.ts";
+import { version } from "../platform/base/version.ts";
 import type { NatsAccess } from "../platform/nats/access.ts";
 import {
   lanes,
@@ -16,8 +17,7 @@ import {
 } from "../platform/nats/names.ts";
 import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { version } from "./options.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   readonly publicPort: () => number | undefined;

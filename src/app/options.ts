@@ -1,15 +1,9 @@
-import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { isPositive, isStreamShare } from "../gateway/projects/quota/quota.ts";
-import { settings, variableOf } from "../platform/settings/config.ts";
+import { variableOf } from "../platform/base/setting-name.ts";
+import { settings } from "../platform/settings/config.ts";
 import { durationMs } from "../platform/settings/parsers.ts";
-
-export const { version } = JSON.parse(
-  readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-) as {
-  version: string;
-};
 
 export const childCommand = "beside";
 

@@ -21,7 +21,7 @@ import {
 } from "./effects-child.ts";
 import { embed } from "./embed.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { startWorkers } from "./workers.ts";
 
 type Running = Pick<Gateway, "port" | "adminPort" | "close">;

@@ -16,7 +16,7 @@ import { EventPersons } from "../readers/sinks/persons/event-persons.ts";
 import type { SinkTarget } from "../readers/sinks/sink-target.ts";
 import { SinkCounts, type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openTelemetry } from "./telemetry.ts";
 
 interface SinkRun {
@@ -59,12 +59,17 @@ export async function runSink(
   let toLookUp = named;
   const status = (): SinkStatus => (isMoving ? moving : (writer?.status(Date.now()) ?? starting));
   metrics.watch({
-    ...{ status, target, framesBytes: () => writer?.framesBytes ?? 0 },
+    status,
+    target,
+    framesBytes: () => writer?.framesBytes ?? 0,
     personsWaitSeconds: () => persons?.waitSeconds ?? 0,
   });
   const server = new AdminServer({
     access: portAccess(config, "sink"),
-    ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
+    metrics,
+    log,
+    setting: "sinkPort",
+    monotonicMs: () => performance.now(),
     readiness: async () => status().reasons,
     warnings: async () => {
       const { standsByFor } = status();
@@ -87,8 +92,13 @@ export async function runSink(
       const { connection } = link;
       connected?.(connection);
       writer = new SinkWriter({
-        ...{ connection, prefix: config.subjectPrefix, target },
-        ...{ acceptExpired, log, persons, counts },
+        connection,
+        prefix: config.subjectPrefix,
+        target,
+        acceptExpired,
+        log,
+        persons,
+        counts,
         filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
         limits: {
           eventsMax: config.sinkBatchEvents,

@@ -61,7 +61,13 @@ async function readRegistry(
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
   const registry = await openRegistry({
     connection,
-    ...{ prefix, replicas, hubDomain, log, signal, pollMs, wallMs: () => clock.wallMs() },
+    prefix,
+    replicas,
+    hubDomain,
+    log,
+    signal,
+    pollMs,
+    wallMs: () => clock.wallMs(),
     refusal: (error) => link.refusal(error),
     // If the streams contain events of a missing project, the registry has lost projects. This
     // cannot be checked on a leaf node, because its registry is on the hub.

@@ -1,7 +1,7 @@
 import type { Log } from "../platform/base/log.ts";
+import { version } from "../platform/base/version.ts";
 import type { Telemetry, TelemetryOptions } from "../platform/otel/telemetry.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { version } from "./options.ts";
 
 interface TelemetryParts {
   readonly name: string;

@@ -16,7 +16,7 @@ import { lanes, streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { embed } from "./embed.ts";
 import { startGateway } from "./gateway.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { addressOf, demoProject } from "./serve.ts";
 
 export interface TestingOptions {
@@ -60,7 +60,10 @@ async function run(config: Config, context: CommandContext, json: boolean): Prom
     const key = project?.keys.at(-1) ?? "";
     let pages: TestingPages | undefined;
     const gateway = await startGateway(effective, {
-      ...{ log, signal: stop, tryKey: key, effectsPort: () => undefined },
+      log,
+      signal: stop,
+      tryKey: key,
+      effectsPort: () => undefined,
       adminPages: (request, response) => pages?.answer(request, response) ?? false,
     });
     closers.push(() => gateway.close());
@@ -70,7 +73,11 @@ async function run(config: Config, context: CommandContext, json: boolean): Prom
     records.follow();
     const url = addressOf(config, gateway.port);
     pages = new TestingPages({
-      ...{ url, key, records, adminHost: config.adminHost, wallMs: Date.now },
+      url,
+      key,
+      records,
+      adminHost: config.adminHost,
+      wallMs: Date.now,
       access: portAccess(config, "admin"),
       clientWarnings: () => gateway.clientWarnings.latest(),
       async requests() {

@@ -10,7 +10,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 import { withoutSettings } from "./options.ts";
-import { portAccess } from "./port-access.ts";
+import { portAccess } from "./require-token.ts";
 import { openTelemetry } from "./telemetry.ts";
 
 interface StartOptions {
@@ -34,7 +34,8 @@ export async function startWorkers(
     clientWarnings: () => supervisor.clientWarnings(),
     readiness: () => supervisor.readiness(),
     publicPort: () => publicPort,
-    ...{ tryKey, effectsPort },
+    tryKey,
+    effectsPort,
   });
   const snapshot = async () => await supervisor.metrics(await ownMetrics());
   const telemetry = await openTelemetry(config, { name: "penstock", snapshot, log });

@@ -75,11 +75,11 @@ function commandNamed(program: Command, args: readonly string[]) {
 function isKept({ long }: Option, env: NpmRun["env"]): boolean {
   const name = long?.slice("--".length) ?? "";
   // For an option that is off, npm sets the variable to an empty value.
-  if ((env[variableOf(name)] ?? "") === "") return false;
+  if ((env[npmVariableOf(name)] ?? "") === "") return false;
   return !isInNpmrc(name, env);
 }
 
-function variableOf(name: string): string {
+function npmVariableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 

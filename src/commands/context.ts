@@ -47,8 +47,7 @@ export function note({ context }: WithContext, line: string): void {
 }
 
 /**
- * Several signals within this time count as one, because the terminal, npm and the script each
- * forward Ctrl-C.
+ * Several signals within this time count as one, because the terminal and npm each forward Ctrl-C.
  */
 const sameKeyPressMs = 300;
 

@@ -68,7 +68,9 @@ function gatheredTable(gathered: readonly GatheredStream[]): string[] {
   return table([
     ["STREAM", "LEAF", "LAG (MESSAGES)", "LAST HEARD"],
     ...gathered.map(({ stream, leaf, heard }) => [
-      ...[stream, leaf, String(heard?.messagesBehind ?? "-")],
+      stream,
+      leaf,
+      String(heard?.messagesBehind ?? "-"),
       heard === undefined ? "not yet" : `${(heard.silentMs / 1_000).toFixed(1)} s ago`,
     ]),
   ]);

@@ -27,8 +27,8 @@ import { shownBytes } from "./doctor/finding.ts";
 import { copiesOf } from "./erase/stream-checks.ts";
 import { withNats } from "./nats.ts";
 import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
-import { messageBytesOf } from "./stream/readers.ts";
-import { type NamedStream, namedStreams, unreadOf } from "./stream/streams.ts";
+import { messageBytesOf, type NamedStream, namedStreams } from "./stream/named-streams.ts";
+import { unreadOf } from "./stream/readers.ts";
 import { counted } from "./terminal.ts";
 
 export interface RemoveOptions {
@@ -194,7 +194,9 @@ class Removal {
       const of = (projectId: string) =>
         subjectOf(this.#place.prefix, lane, { partition, projectId });
       const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
-        ...{ stream, subject: of(id), stop },
+        stream,
+        subject: of(id),
+        stop,
       });
       this.#mustContinue();
       say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
@@ -208,7 +210,7 @@ class Removal {
     }
     const versions = await versionsOf(this.#connection, this.#place);
     if (versions.length > 0) say(command, `rules: ${counted(versions.length, "version")}`);
-    const doomed = streams.map(
+    const ranges = streams.map(
       (one) =>
         [
           one,
@@ -218,7 +220,7 @@ class Removal {
           },
         ] as const,
     );
-    const check = { doing: "project remove", doomed, effects };
+    const check = { doing: "project remove", ranges, effects };
     for (const one of await unreadOf(command, manager, check))
       note(command, `${one}, and will not receive them`);
     if (!effects) note(command, "the effects keep its people, groups and usage (--no-effects)");

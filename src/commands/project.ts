@@ -190,8 +190,12 @@ function projectTable(projects: readonly Project[]): string[] {
   return table([
     ["ID", "STATE", "QUOTA", "RULES", "KEYS", "NAME"],
     ...projects.map(({ id, enabled, quota, rulesVersion, keys, name }) => [
-      ...[id, enabled ? "enabled" : "disabled", quotaText(quota) || "-"],
-      ...[rulesVersion === undefined ? "-" : `version ${rulesVersion}`, keys.join(","), name],
+      id,
+      enabled ? "enabled" : "disabled",
+      quotaText(quota) || "-",
+      rulesVersion === undefined ? "-" : `version ${rulesVersion}`,
+      keys.join(","),
+      name,
     ]),
   ]);
 }

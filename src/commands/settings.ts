@@ -2,13 +2,8 @@
 // the flags and the environment.
 
 import { type Command, Option } from "commander";
-import {
-  type Config,
-  flagOf,
-  type SettingName,
-  settings,
-  variableOf,
-} from "../platform/settings/config.ts";
+import { flagOf, variableOf } from "../platform/base/setting-name.ts";
+import { type Config, type SettingName, settings } from "../platform/settings/config.ts";
 import { type ConfigResult, readConfig } from "../platform/settings/read-config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 

@@ -146,7 +146,8 @@ async function checkerOf(
   const erasures = new StreamErasures(manager, stream);
   const nextOf = async (subject: string, sequence: number): Promise<number> => {
     const next: MsgRequest & { readonly next_by_subj: string } = {
-      ...{ seq: sequence + 1, next_by_subj: subject },
+      seq: sequence + 1,
+      next_by_subj: subject,
     };
     return (await manager.streams.getMessage(stream, next))?.seq ?? Number.POSITIVE_INFINITY;
   };

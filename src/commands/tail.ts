@@ -13,7 +13,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { type CommandContext, CommandError } from "./context.ts";
 import { findNats, openNats, refusalOf } from "./nats.ts";
 import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
-import { forTerminal } from "./terminal.ts";
+import { beginningOf, forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
   readonly project: string | undefined;
@@ -271,7 +271,5 @@ function textOf(record: StoredRecord): string {
 
 function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
-  // The text is not cut inside a surrogate pair, because this would print a broken character.
-  const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
-  return `${text.slice(0, end)}… (${text.length} characters)`;
+  return `${beginningOf(text, charactersMax)}… (${text.length} characters)`;
 }

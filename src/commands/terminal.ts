@@ -18,6 +18,12 @@ export function forTerminal(text: string): string {
   );
 }
 
+/** Returns the first characters, without half of a surrogate pair, which would print as garbage. */
+export function beginningOf(text: string, charactersMax: number): string {
+  const isCutPair = /[\uD800-\uDBFF]/.test(text[charactersMax - 1] ?? "");
+  return text.slice(0, isCutPair ? charactersMax - 1 : charactersMax);
+}
+
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => greatestOf(rows.map((row) => row[column]!.length)));
   return rows.map((row) =>

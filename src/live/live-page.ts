@@ -209,7 +209,13 @@ const headersOfPage = {
 
 const pageFiles = [
   "page.css",
-  ...["page.js", "state.js", "effects.js", "rejected.js", "json-text.js", "text.js", "source.js"],
+  "page.js",
+  "state.js",
+  "effects.js",
+  "rejected.js",
+  "json-text.js",
+  "text.js",
+  "source.js",
 ];
 
 function readPage(): ReadonlyMap<string, PageFile> {

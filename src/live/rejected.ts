@@ -1,7 +1,7 @@
 // The newest rejected items for the live page. Read when the page asks for them.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { linesOf, type RejectedLine } from "../gateway/quarantine/rejected-item.ts";
+import { linesOf, type RejectedItem } from "../gateway/quarantine/rejected-item.ts";
 import { objectIn } from "../platform/base/json.ts";
 import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
 
@@ -65,11 +65,16 @@ function matches({ project, event }: ShownItem, filter: RejectedFilter): boolean
   );
 }
 
-function shownItem(line: RejectedLine): ShownItem {
+function shownItem(line: RejectedItem): ShownItem {
   const { id, project_id: project, received_at: receivedAt, reason, item } = line;
   const name = objectIn(item)?.["event"];
   return {
-    ...{ id, project, receivedAt, reason, rule: line.rule ?? "", detail: line.detail ?? "" },
+    id,
+    project,
+    receivedAt,
+    reason,
+    rule: line.rule ?? "",
+    detail: line.detail ?? "",
     event: typeof name === "string" ? name : "",
     text: item.slice(0, textCharactersMax),
     isCut: item.length > textCharactersMax,

@@ -124,6 +124,8 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
+  /** The rules with the most events. */
+  readonly rules: readonly RuleCount[];
   readonly durations: readonly (readonly [number | null, number])[];
 }
 
@@ -132,6 +134,16 @@ interface EventCount {
   readonly reason: string;
   readonly count: number;
 }
+
+interface RuleCount {
+  readonly project: string;
+  readonly rule: string;
+  readonly mode: string;
+  readonly effect: string;
+  readonly count: number;
+}
+
+const rulesShownMax = 20;
 
 export function countsOf(metrics: readonly MetricSnapshot[]): Counts {
   const values = (name: string) => metrics.find((metric) => metric.name === name)?.values ?? [];
@@ -161,6 +173,14 @@ export function countsOf(metrics: readonly MetricSnapshot[]): Counts {
     problems: sums("penstock_problems_total", "code"),
     events: [...events.values()].filter(({ count }) => count > 0),
     warnings: sums("penstock_warnings_total", "code"),
+    rules: values("penstock_rule_events_total")
+      .filter(({ value }) => value > 0)
+      .sort((one, other) => other.value - one.value)
+      .slice(0, rulesShownMax)
+      .map(({ labels, value }) => {
+        const { project = "", rule = "", mode = "", effect = "" } = labels;
+        return { project, rule, mode, effect, count: value };
+      }),
     durations: [...durations].map(([le, count]) => [le === "+Inf" ? null : Number(le), count]),
   };
 }

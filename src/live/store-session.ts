@@ -51,7 +51,10 @@ export class StoreSession {
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
     const away = (reason: string): StoreSnapshot => ({
       ...server,
-      ...{ connected: false, reason, streams: [], streamsTotal: 0 },
+      connected: false,
+      reason,
+      streams: [],
+      streamsTotal: 0,
     });
     if (open === undefined) return away(this.#reason);
     if (!this.#isConnected) return away("connection lost");

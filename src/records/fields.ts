@@ -121,6 +121,14 @@ export const recordFields = {
     column: "ip",
     description: "The client's address, unless `PENSTOCK_RECORD_IP` is off.",
   },
+  rules: {
+    type: "integer",
+    isOptional: true,
+    from: "the [rules](../concepts/rules.md) of the project",
+    most: "",
+    description:
+      "The version of the rules, if they changed the event or its `ip`. Sinks do not write it.",
+  },
   kind: {
     type: "text",
     part: Part.Kind,
@@ -188,14 +196,6 @@ export const recordFields = {
     most: `${replacedCharactersMax} characters of a value longer than ${replacedBytesMax} bytes`,
     description:
       "The sent values of fields that were changed or not stored: a `timestamp`, `uuid`, `offset`, `sent_at`, `session_id`, `window_id` or `options` that is invalid; a `distinct_id` that was shortened; a `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type. If the top level and `properties` both have the field, the value is that of the top level. Sinks write `replaced` as `$replaced` in `properties`.",
-  },
-  rules: {
-    type: "integer",
-    isOptional: true,
-    from: "the [rules](../concepts/rules.md) of the project",
-    most: "",
-    description:
-      "The version of the rules, if they changed the event or its `ip`. Sinks do not write it.",
   },
   schema: {
     type: "object",

@@ -25,7 +25,7 @@ export const Found = {
 export const FoundPath = {
   /** A member of `properties` that has no path. Listed only on request. */
   Unnamed: 0,
-  /** The object itself. Follows the entries of its members. */
+  /** The object itself. Follows the entries of its members. Listed only on request. */
   Container: 0xffff_ffff,
 } as const;
 
@@ -52,22 +52,28 @@ export const MemberLevel = {
 } as const;
 
 /** The words of the argument `place`. The indexes of the rows follow, ascending. */
-export const MemberPlace = { RowCount: 0, ListsAll: 1, HasPersonPaths: 2, FirstRow: 3 } as const;
+export const MemberPlace = {
+  RowCount: 0,
+  ListsAll: 1,
+  HasPersonPaths: 2,
+  ListsContainers: 3,
+  FirstRow: 4,
+} as const;
 
-export interface MemberFunctions {
+export interface MemberFinder {
   /**
-   * Lists members of plain items. Returns the number of entries. If there is no space for all, only
-   * the first entries are written. `place` has the words of MemberPlace. Throws for wrong
-   * arguments.
+   * Lists members of plain items of the body that was scanned last, whose rows are in the table.
+   * Returns the number of entries. If there is no space for all, only the first entries are
+   * written. `place` has the words of MemberPlace. Throws for wrong arguments, and if the body has
+   * changed.
    */
-  readonly findMembers: (
+  findMembers(
     body: Buffer,
-    table: Uint32Array,
     place: Uint32Array,
     names: Uint8Array,
     slots: Uint32Array,
     found: Uint32Array,
-  ) => number;
+  ): number;
 }
 
 export interface MemberName {
@@ -84,6 +90,8 @@ export class MemberNames {
   readonly slots: Uint32Array;
   /** Whether every member of `properties` is listed. */
   readonly listsAll: boolean;
+  /** Whether each object that is searched has an entry. */
+  readonly listsContainers: boolean;
   /** Whether there are names in `$set` or `$set_once`. */
   readonly hasPersonPaths: boolean;
 
@@ -93,9 +101,15 @@ export class MemberNames {
     {
       innerLevels,
       listsAll,
-    }: { readonly innerLevels: ReadonlyMap<string, number>; readonly listsAll: boolean },
+      listsContainers,
+    }: {
+      readonly innerLevels: ReadonlyMap<string, number>;
+      readonly listsAll: boolean;
+      readonly listsContainers: boolean;
+    },
   ) {
     this.listsAll = listsAll;
+    this.listsContainers = listsContainers;
     this.hasPersonPaths = names.some(
       ({ level }) => level === MemberLevel.Set || level === MemberLevel.SetOnce,
     );

@@ -179,6 +179,31 @@ export class JsonMembers {
   }
 }
 
+export interface ListedMember {
+  /** Without quotes and escapes. */
+  readonly name: string;
+  readonly type: TokenType;
+  /** The bytes of the value. */
+  readonly start: number;
+  readonly end: number;
+  /** The name, the colon and the value. */
+  readonly text: string;
+}
+
+/** Returns all members of an object. Use JsonMembers where speed matters. */
+export function listMembers(body: Buffer, start: number, end: number): ListedMember[] {
+  const members = new JsonMembers(body);
+  members.begin(body, start, end);
+  const all: ListedMember[] = [];
+  while (members.next()) {
+    const { nameStart, nameEnd, valueType: type, valueStart, valueEnd } = members;
+    const name = JSON.parse(body.toString("utf8", nameStart - 1, nameEnd + 1)) as string;
+    const text = body.toString("utf8", nameStart - 1, valueEnd);
+    all.push({ name, type, start: valueStart, end: valueEnd, text });
+  }
+  return all;
+}
+
 function isDigit(byte: number): boolean {
   return byte >= DIGIT_0 && byte <= DIGIT_9;
 }

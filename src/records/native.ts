@@ -1,14 +1,18 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
+import type { ChangeFunctions } from "./change-layout.ts";
+import * as changes from "./change-layout.ts";
 import { Part } from "./fields.ts";
-import type { MemberFunctions } from "./found-members.ts";
+import type { MemberFinder } from "./found-members.ts";
 import * as members from "./found-members.ts";
 import type { LineFunctions } from "./lines.ts";
 import * as lines from "./lines.ts";
+import type { NameFunctions } from "./name-table.ts";
+import * as names from "./name-table.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
-interface NativeScanner {
+interface NativeScanner extends MemberFinder {
   scan(body: Buffer): ScanStatus;
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
   scanAtOnce(body: Buffer): ScanStatus;
@@ -19,7 +23,7 @@ interface NativeScanner {
   release(): void;
 }
 
-interface Addon extends LineFunctions, MemberFunctions {
+interface Addon extends LineFunctions, ChangeFunctions, NameFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
@@ -58,9 +62,15 @@ export function loadAddon(): Addon {
 
 function ofThisVersion(addon: Addon): Addon {
   const { NotNormal: _, ...ofTable } = table;
-  const here = Object.entries({ ...ofTable, ...lines, ...members, Part }).flatMap(
-    ([group, numbers]) =>
-      Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
+  const here = Object.entries({
+    ...ofTable,
+    ...lines,
+    ...members,
+    ...changes,
+    ...names,
+    Part,
+  }).flatMap(([group, numbers]) =>
+    Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
   );
   if (isDeepStrictEqual(addon.layout, Object.fromEntries(here))) return addon;
   throw new Error(
@@ -69,7 +79,7 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner, normalise, repair, findMembers } = loadAddon();
+  const { EventScanner, normalise, repair, changeItems, findNames } = loadAddon();
   const table = new Uint32Array(tableWords(rows));
   const native = new EventScanner(table);
   return {
@@ -79,7 +89,10 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    findMembers,
+    findMembers: (body, place, names, slots, found) =>
+      native.findMembers(body, place, names, slots, found),
+    changeItems,
+    findNames,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>
       repair(body, until, text, malformed, nonFinite, progress),
     scanInBackground: async (body) => native.scanInBackground(body),

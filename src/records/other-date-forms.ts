@@ -13,12 +13,20 @@ const secondMs = 1_000;
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const monthNames = [
-  ...["january", "february", "march", "april", "may", "june", "july"],
-  ...["august", "september", "october", "november", "december"],
+  "january",
+  "february",
+  "march",
+  "april",
+  "may",
+  "june",
+  "july",
+  "august",
+  "september",
+  "october",
+  "november",
+  "december",
 ];
-const weekdayNames = [
-  ...["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
-];
+const weekdayNames = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 /**
  * The time zones that RFC 2822 (4.3) defines, with their difference from UTC in hours. Most other
@@ -164,7 +172,10 @@ const year1Ms = -62_135_596_800_000;
  * nanoseconds that Go returns for it.
  */
 const zeroTimes: ReadonlySet<string> = new Set([
-  ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
+  "-62135596800",
+  "-62135596800000",
+  "-62135596800000000",
+  "-6795364578871345152",
 ]);
 const year2Ms = -62_104_060_800_000;
 

@@ -15,6 +15,8 @@ export interface RecordContext {
   readonly receivedAtMs: number;
   readonly sentAtMs: number;
   readonly clientAddress: string;
+  /** The version of the project's rules, if it has any. Records that they change have it. */
+  readonly rulesVersion?: number | undefined;
 }
 
 const opening = '{"uuid":"';
@@ -44,6 +46,7 @@ export class RecordTemplate {
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
   readonly #origin: string;
+  readonly #rules: string;
   readonly #tails: readonly Buffer[];
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
@@ -57,21 +60,24 @@ export class RecordTemplate {
     this.hasSentAt = !Number.isNaN(context.sentAtMs);
     this.#received = received;
     this.#origin = origin;
+    this.#rules = context.rulesVersion === undefined ? "" : `"rules":${context.rulesVersion},`;
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
   endBytes(verdict: Verdict): number {
-    return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
+    const rulesBytes = verdict.changedByRules ? this.#rules.length : 0;
+    const tailBytes = this.#tails[tailIndex(verdict)]!.length;
+    return this.#received.length + this.#origin.length + rulesBytes + tailBytes;
   }
 
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
-    const index = tailIndex(verdict);
-    if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
+    if (!this.#isFirst) return at + this.#endOf(verdict).copy(target, at);
     // Joining the pieces is useful only from the second record on, and most requests have only one.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
-    if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
-    return end + this.#tails[index]!.copy(target, end);
+    const origin = this.#originOf(verdict);
+    if (origin !== "") end += target.write(origin, end, "latin1");
+    return end + this.#tails[tailIndex(verdict)]!.copy(target, end);
   }
 
   writeReceivedAt(target: Buffer, at: number): number {
@@ -80,17 +86,23 @@ export class RecordTemplate {
     );
   }
 
-  #endAt(index: number): Buffer {
-    this.#ends ??= this.#tails.map(() => undefined);
+  #endOf(verdict: Verdict): Buffer {
+    const tail = tailIndex(verdict);
+    const index = verdict.changedByRules ? tail + this.#tails.length : tail;
+    this.#ends ??= new Array(2 * this.#tails.length).fill(undefined);
     const known = this.#ends[index];
     if (known !== undefined) return known;
     const end = Buffer.concat([
       this.#received,
-      Buffer.from(this.#origin, "latin1"),
-      this.#tails[index]!,
+      Buffer.from(this.#originOf(verdict), "latin1"),
+      this.#tails[tail]!,
     ]);
     this.#ends[index] = end;
     return end;
+  }
+
+  #originOf({ changedByRules }: Verdict): string {
+    return changedByRules ? this.#origin + this.#rules : this.#origin;
   }
 }
 

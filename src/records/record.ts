@@ -26,8 +26,6 @@ const beforeReplaced = ascii(',"replaced":{');
 const beforeSchema = ascii(',"schema":');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
-/** Maximum bytes of the member `rules`, whose version has at most 16 digits. */
-const rulesBytesMax = ',"rules":'.length + 16;
 
 /** The smallest item that can be stored is `{"distinct_id":1}` and a comma. */
 const storedItemBytesMin = 18;
@@ -81,9 +79,9 @@ interface RecordWriterOptions {
 export class JsonRecordWriter implements RecordWriter {
   readonly #uuids: RecordWriterOptions["uuids"];
   readonly #templates = new RecordTemplates();
-  // Most changed events of a project follow each other.
-  #rulesVersion = 0;
-  #rulesMember: Buffer = Buffer.alloc(0);
+  // The stamps of valid events of a schema are the same.
+  #schema = "";
+  #schemaText: Buffer = Buffer.alloc(0);
 
   constructor({ uuids }: RecordWriterOptions) {
     this.#uuids = uuids;
@@ -115,14 +113,16 @@ export class JsonRecordWriter implements RecordWriter {
       : emptyProperties.length;
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
-    if (verdict.rules !== 0) bytes += rulesBytesMax;
-    if (verdict.schema !== "") bytes += beforeSchema.length + Buffer.byteLength(verdict.schema);
+    if (verdict.schema !== "") {
+      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
+      bytes += beforeSchema.length + this.#schemaText.length;
+    }
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
-  #setRules(version: number): void {
-    this.#rulesVersion = version;
-    this.#rulesMember = ascii(`,"rules":${version}`);
+  #setSchema(schema: string): void {
+    this.#schema = schema;
+    this.#schemaText = Buffer.from(schema);
   }
 
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
@@ -162,13 +162,10 @@ export class JsonRecordWriter implements RecordWriter {
       at += target.write(verdict.replaced, at, "utf8");
       target[at++] = Ascii.CloseBrace;
     }
-    if (verdict.rules !== 0) {
-      if (verdict.rules !== this.#rulesVersion) this.#setRules(verdict.rules);
-      at += this.#rulesMember.copy(target, at);
-    }
     if (verdict.schema !== "") {
+      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
       at += beforeSchema.copy(target, at);
-      at += target.write(verdict.schema, at, "utf8");
+      at += this.#schemaText.copy(target, at);
     }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;

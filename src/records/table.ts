@@ -3,7 +3,9 @@
 // consists of two words: the start and the end of a JSON token, including its quotes. If the value
 // is absent, both words are 0.
 
-import type { MemberFunctions } from "./found-members.ts";
+import type { ChangeFunctions } from "./change-layout.ts";
+import type { MemberFinder } from "./found-members.ts";
+import type { NameFunctions } from "./name-table.ts";
 
 export const TokenType = {
   Absent: 0,
@@ -256,7 +258,7 @@ export const rowsMax = 65_536;
  * UTF-8 and JSON.parse accepts it. In that case, raw line breaks are replaced by spaces, so that
  * every part of the body can be stored on one line of NDJSON.
  */
-export interface Scanner {
+export interface Scanner extends MemberFinder {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
   /**
@@ -274,8 +276,9 @@ export interface Scanner {
    * are no more rows, Header.RowCount is 0.
    */
   scanMore(body: Buffer): void;
-  /** Lists members of plain items by their names. */
-  readonly findMembers: MemberFunctions["findMembers"];
+  readonly findNames: NameFunctions["findNames"];
+  /** Writes the texts of items that the rules have changed. */
+  readonly changeItems: ChangeFunctions["changeItems"];
   /**
    * Writes the plain form of a value, which addon/normalise.h defines. Returns its length, or a
    * negative NotNormal. The target must have at least the size of the value, and must not overlap

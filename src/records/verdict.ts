@@ -82,8 +82,8 @@ export class Verdict {
   replaced = "";
   /** Whether the record must not have the client's address. */
   hidesAddress = false;
-  /** The version of the rules that changed the event; 0 if no rule did. */
-  rules = 0;
+  /** Whether the project's rules changed the event or its address. */
+  changedByRules = false;
   /** The result of the event's schema, as JSON; "" if the record does not have it. */
   schema = "";
   readonly set = new Slice();

@@ -2,9 +2,12 @@
 // writes the changed text of the event. Everything is synchronous, and the objects are reused.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
+import type { ChangeFunctions } from "../records/change-layout.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
-import type { MemberFunctions } from "../records/found-members.ts";
+import type { MemberFinder } from "../records/found-members.ts";
+import { ItemChanges, typeOfText } from "../records/item-changes.ts";
 import {
   extraTypes,
   type ItemView,
@@ -29,23 +32,30 @@ import {
   type CompiledAction,
   type CompiledRule,
   type CompiledRules,
+  type ConstantText,
+  effectOf,
   matchedBytesMax,
   type Plan,
   type PropertyTest,
+  RuleEffect,
 } from "./compile.ts";
-import type { CookielessMembers, CookielessRule, Visitor } from "./cookieless.ts";
-import { EventMembers, scalarOf } from "./event-members.ts";
+import {
+  type CookielessMembers,
+  type CookielessRule,
+  type Visitor,
+  visitorTextBytesMax,
+} from "./cookieless.ts";
+import { EventMembers } from "./event-members.ts";
 import type { CompiledSchema } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
 import { ruleTextCharsMax } from "./limits.ts";
 import type { Scalar } from "./rules-file.ts";
-import { TextEdits } from "./text-edits.ts";
 import type { TextPatterns } from "./text-patterns.ts";
 
 export const Outcome = {
   /** The event is stored as it is. */
   Same: 0,
-  /** The event is stored with the text that `write` returns. */
+  /** The event is stored with another text, which `write` writes. */
   Changed: 1,
   /** A rule drops the event, or its distinct id is not in the sample. */
   Filtered: 2,
@@ -69,7 +79,8 @@ export interface RequestOfRules {
 }
 
 export class RuleApplier {
-  readonly #edits = new TextEdits();
+  readonly #changes = new ItemChanges();
+  readonly #changeItems: ChangeFunctions["changeItems"];
   readonly #members: EventMembers;
   #rules!: CompiledRules;
   #request!: RequestOfRules;
@@ -86,11 +97,14 @@ export class RuleApplier {
   refusal = "";
   readonly #cookielessMembers: CookielessMembers = {
     textOf: (path) => {
-      const value = this.#scalarAt(path);
+      const value = this.#scalarAt(path, visitorTextBytesMax);
       return typeof value === "string" ? value : "";
     },
     has: (path) => this.#members.has(path),
-    set: (path, text) => void this.#set(path, text, false),
+    set: (path, text) => {
+      const start = this.#changes.addText(text);
+      this.#set(path, { start, end: this.#changes.textsEnd }, false);
+    },
     remove: (path) => this.#members.remove(path),
   };
   /** The start of the last hashed distinct id in the body, and its hash. */
@@ -101,22 +115,27 @@ export class RuleApplier {
   /** The schema of the last event's name after the rules, unless the guards will drop the event. */
   schema: CompiledSchema | undefined = undefined;
 
-  constructor(functions: MemberFunctions) {
-    this.#members = new EventMembers(functions, this.#edits);
+  constructor({ changeItems }: ChangeFunctions) {
+    this.#changeItems = changeItems;
+    this.#members = new EventMembers(this.#changes);
   }
 
+  /** Begins with the items of a table. Forgets the changes of others. */
   begin(rules: CompiledRules, request: RequestOfRules): void {
     this.#rules = rules;
     this.#request = request;
     this.#members.begin(rules);
+    this.#changes.begin(rules.texts);
+    this.#changes.clear();
   }
 
   /**
-   * Finds the members of plain items in one call of the addon. `rows` are the indexes of the rows
-   * whose plan needs members, ascending. Then call `apply` for these rows in the same order.
+   * Finds the members of plain items in one call of the addon. The body is the last one that the
+   * scanner has scanned. `rows` are the indexes of the rows whose plan needs members, ascending.
+   * Then call `apply` for these rows in the same order.
    */
-  find(body: Buffer, table: Uint32Array, rows: readonly number[]): void {
-    this.#members.find(body, table, rows);
+  find(scanner: MemberFinder, body: Buffer, rows: readonly number[]): void {
+    this.#members.find(scanner, body, rows);
   }
 
   /**
@@ -126,11 +145,12 @@ export class RuleApplier {
   apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
     this.#begin(item);
     this.#hasMembers = hasMembers;
+    this.schema = plan.schema;
     if (hasMembers) {
-      this.#members.open(item, row);
+      const hasEntries = this.#members.open(item, row);
+      if (!hasEntries && plan.isIdleWithoutMembers) return Outcome.Same;
       const { cookieless, urls } = this.#rules;
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
-        this.schema = undefined;
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
       }
@@ -138,7 +158,6 @@ export class RuleApplier {
     } else {
       this.#members.openNone(item);
     }
-    this.schema = plan.schema;
     const outcome = this.#applyRules(plan);
     if (outcome !== Outcome.Same) return outcome;
     if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
@@ -157,13 +176,14 @@ export class RuleApplier {
 
   /**
    * Removes from a plain item only what is not stored of a cookieless event, and sets its ids if it
-   * can have them. Returns Same for any other event, and NoSalt if the ids are not known now.
+   * can have them. Returns Same for any other event, and NoSalt if the ids are not known now. The
+   * scanner is that of `find`.
    */
-  removeVisitor(item: ItemView): Outcome {
+  removeVisitor(item: ItemView, scanner: MemberFinder): Outcome {
     const { cookieless } = this.#rules;
     const row = (item.row - Header.Words) / Row.Words;
     this.#begin(item);
-    this.#members.find(item.body, item.table, [row]);
+    this.find(scanner, item.body, [row]);
     this.#members.open(item, row);
     if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
     const outcome = this.#setCookielessIds(cookieless);
@@ -192,78 +212,89 @@ export class RuleApplier {
     return Outcome.Changed;
   }
 
-  /** Checks the last event, which must be the same as sent. Returns the errors. */
+  /** Checks the last event, with the changes of the rules. Returns the errors. */
   checkSchema(): readonly string[] {
-    if (this.#hasChanges) this.#members.forget();
+    if (this.#hasChanges) this.#members.writeChangedObjects();
     return this.schema!.check(this.#members);
   }
 
-  /** Checks a plain item that the rules have changed. Returns the errors. */
-  checkChanged(schema: CompiledSchema, item: ItemView): readonly string[] {
-    const row = (item.row - Header.Words) / Row.Words;
-    this.#members.find(item.body, item.table, [row]);
-    this.#members.open(item, row);
-    return schema.check(this.#members);
+  /** Number of events since `begin` that the rules have changed. */
+  get changeCount(): number {
+    return this.#changes.count;
   }
 
-  /** Maximum bytes of the changed text of the last event. */
+  /** Maximum number of bytes of all changed texts. */
   get bytesMax(): number {
-    const { table, row } = this.#item;
-    return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]! + this.#edits.growthMax;
+    return this.#changes.bytesMax;
   }
 
-  /** Writes the changed text of the last event to the target. Returns the end of the text. */
-  write(target: Buffer, at: number): number {
-    const { body, table, row } = this.#item;
-    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
-    return this.#edits.write(body, start, end, target, at);
+  /**
+   * Writes the texts of all changed events to the target, with brackets around each, and their rows
+   * to `targetTable`. Row.MoreTypes of a row is 0 if the text must be scanned.
+   */
+  write(body: Buffer, table: Uint32Array, target: Buffer, targetTable: Uint32Array): void {
+    const { words, texts } = this.#changes;
+    const { secret } = this.#rules.hash;
+    this.#changeItems(body, table, words, texts, secret, target, targetTable);
   }
 
   #edit(): Outcome {
     const { table, row } = this.#item;
-    const edits = this.#edits;
-    edits.clear();
+    const changes = this.#changes;
+    changes.open(this.#item);
     const name = this.#name === undefined ? undefined : JSON.stringify(this.#name);
     const isNameless = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event) === TokenType.Absent;
-    if (name !== undefined && !isNameless)
-      edits.replace(table[row + Row.EventStart]!, table[row + Row.EventEnd]!, name);
+    if (name !== undefined && !isNameless) {
+      const text = changes.addText(name);
+      const end = changes.textsEnd;
+      changes.replace(table[row + Row.EventStart]!, table[row + Row.EventEnd]!, text, end);
+      changes.setFieldType(FieldShift.Event, typeOfText(changes.texts, text, end));
+    }
     this.#members.edit(isNameless ? name : undefined);
     if (this.cookielessId !== undefined) this.#editCookieless(this.cookielessId);
-    return edits.isEmpty ? Outcome.Same : Outcome.Changed;
+    return changes.close() ? Outcome.Changed : Outcome.Same;
   }
 
   /** Edits the members of a cookieless event that are next to its properties. */
   #editCookieless(id: string): void {
     const { table, row } = this.#item;
-    const edits = this.#edits;
-    if (!isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId)))
-      edits.replace(table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!, `"${id}"`);
+    const changes = this.#changes;
+    changes.scanText();
+    if (!isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId))) {
+      const text = changes.addText(`"${id}"`);
+      const [start, end] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
+      changes.replace(start, end, text, changes.textsEnd);
+    }
     // The options of the newer protocol are in the properties, and a replay would add them again.
     if (typeAt(extraTypes(this.#item), ExtraShift.Options) === TokenType.Absent) return;
     const extra = extraOf(table, row);
-    edits.replace(table[extra + Extra.OptionsStart]!, table[extra + Extra.OptionsEnd]!, "null");
+    const [start, end] = [table[extra + Extra.OptionsStart]!, table[extra + Extra.OptionsEnd]!];
+    const { nullText } = this.#rules;
+    changes.replace(start, end, nullText.start, nullText.end);
   }
 
   #applyRules(plan: Plan): Outcome {
-    const { counts } = this.#rules;
     let { rules } = plan;
     for (let at = 0; at < rules.length; at++) {
       const rule = rules[at]!;
       if (!this.#matches(rule)) continue;
       const isObserved = rule.mode === "observe";
-      let hasEffect = false;
+      let changes = false;
       for (const action of rule.actions) {
         const outcome = this.#act(action, isObserved);
         if (outcome === Outcome.Same) continue;
-        hasEffect = true;
-        if (isObserved) continue;
-        this.#hasChanges = true;
-        if (outcome === Outcome.Changed) continue;
-        counts[rule.index]!++;
+        changes = outcome === Outcome.Changed;
+        if (changes) continue;
+        rule.counts[RuleEffect[effectOf(action.kind)]]!++;
+        // The actions that end the evaluation are the first ones of a rule.
+        if (isObserved) break;
         this.rule = rule;
         return outcome;
       }
-      if (hasEffect) counts[rule.index]!++;
+      if (changes) {
+        rule.counts[RuleEffect.changed]!++;
+        if (!isObserved) this.#hasChanges = true;
+      }
       if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
         const plan = this.#rules.planOfName(this.#name);
         this.schema = plan.schema;
@@ -306,8 +337,6 @@ export class RuleApplier {
   #isLong(path: number): boolean {
     const members = this.#members;
     const entry = members.entryOf(path);
-    const changed = members.changedText(path, entry);
-    if (changed !== undefined) return changed.length > comparedBytesMax;
     return entry !== 0 && members.endOf(entry) - members.startOf(entry) > comparedBytesMax;
   }
 
@@ -327,21 +356,15 @@ export class RuleApplier {
   }
 
   /** Returns the value of a path, or the beginning of a long text; undefined for an object. */
-  #scalarAt(path: number): Scalar | undefined {
+  #scalarAt(path: number, bytesMax: number = matchedBytesMax): Scalar | undefined {
     const members = this.#members;
     const entry = members.entryOf(path);
-    const changed = members.changedText(path, entry);
-    if (changed !== undefined) {
-      if (changed.length <= matchedBytesMax || changed[0] !== '"') return scalarOf(changed);
-      const bytes = Buffer.from(changed);
-      return stringBeginning(bytes, 0, bytes.length, matchedBytesMax);
-    }
     if (entry === 0) return undefined;
-    const { body } = this.#item;
+    const body = members.bodyOf(entry);
     switch (members.typeOf(entry)) {
       case TokenType.PlainString:
       case TokenType.EscapedString:
-        return stringBeginning(body, members.startOf(entry), members.endOf(entry), matchedBytesMax);
+        return stringBeginning(body, members.startOf(entry), members.endOf(entry), bytesMax);
       case TokenType.EmptyString:
         return "";
       case TokenType.Number:
@@ -368,11 +391,8 @@ export class RuleApplier {
         return this.#isInSample(action.limit) ? Outcome.Same : Outcome.Filtered;
       case "rename":
         return this.#rename(action.event, isObserved);
-      case "keepOnly": {
-        const isKept = (path: number): boolean =>
-          action.paths.has(path) || this.#rules.readPaths.has(path);
-        return this.#members.keepOnly(isKept, isObserved) ? Outcome.Changed : Outcome.Same;
-      }
+      case "keepOnly":
+        return this.#members.keepOnly(action.paths, isObserved) ? Outcome.Changed : Outcome.Same;
       default:
         return this.#changeMembers(action, isObserved) ? Outcome.Changed : Outcome.Same;
     }
@@ -392,113 +412,125 @@ export class RuleApplier {
         }
         break;
       case "hash":
-        for (const path of action.paths)
-          if (this.#members.has(path) && this.#replaceEach(path, isObserved, this.#hashed))
-            changes = true;
+        for (const path of action.paths) if (this.#hash(path, isObserved)) changes = true;
         break;
       case "set":
         for (const { path, text } of action.members)
           if (this.#set(path, text, isObserved)) changes = true;
         break;
       case "cut":
-        for (const { path, bytesMax } of action.members) {
-          if (!this.#members.has(path)) continue;
-          const shortened = (text: string | undefined, entry: number): string | undefined =>
-            this.#shortened(text, entry, bytesMax);
-          if (this.#replaceEach(path, isObserved, shortened)) changes = true;
-        }
+        for (const { path, bytesMax } of action.members)
+          if (this.#cut(path, bytesMax, isObserved)) changes = true;
         break;
     }
     return changes;
   }
 
-  /**
-   * Replaces each member of a path for which `textOf` returns a JSON text. `textOf` gets the JSON
-   * text of a member that was changed before, or the entry of a member as it was sent.
-   */
-  #replaceEach(
-    path: number,
-    isObserved: boolean,
-    textOf: (changed: string | undefined, entry: number) => string | undefined,
-  ): boolean {
+  /** Hashes each member of a path. Returns whether one has a value that is hashed. */
+  #hash(path: number, isObserved: boolean): boolean {
     const members = this.#members;
     let changes = false;
     for (let entry = members.entryOf(path); entry !== 0; entry = members.entryBefore(entry)) {
-      const text = textOf(members.changedText(path, entry), entry);
-      if (text === undefined) continue;
+      const type = members.typeOf(entry);
+      if (type < TokenType.Number) continue;
+      const isSent = members.isSent(entry);
+      // An added value is a scalar.
+      if (!isSent && type >= TokenType.Object) continue;
       changes = true;
-      if (!isObserved) members.replace(entry, text);
+      if (isObserved) continue;
+      if (isSent && type !== TokenType.EscapedString) members.hash(entry);
+      else this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
     }
-    const added = members.changedText(path, 0);
-    const text = added === undefined ? undefined : textOf(added, 0);
-    if (text === undefined) return changes;
-    if (!isObserved) members.add(path, text);
-    return true;
+    return changes;
   }
 
-  readonly #hashed = (changed: string | undefined, entry: number): string | undefined => {
-    const { hash } = this.#rules;
-    if (changed !== undefined) {
-      const value = scalarOf(changed);
-      if (typeof value !== "string" && typeof value !== "number") return undefined;
-      return `"${hash.of(String(value))}"`;
-    }
+  /** Cuts each text of a path after the last character that ends within `bytesMax`. */
+  #cut(path: number, bytesMax: number, isObserved: boolean): boolean {
     const members = this.#members;
-    const { body } = this.#item;
-    const [start, end] = [members.startOf(entry), members.endOf(entry)];
-    switch (members.typeOf(entry)) {
-      case TokenType.PlainString:
-      case TokenType.EmptyString:
-        return `"${hash.of(body.subarray(start + 1, end - 1))}"`;
-      case TokenType.EscapedString:
-        return `"${hash.of(JSON.parse(body.toString("utf8", start, end)) as string)}"`;
-      case TokenType.Number:
-      case TokenType.Object:
-      case TokenType.Array:
-        return `"${hash.of(body.subarray(start, end))}"`;
-      default:
-        return undefined;
+    let changes = false;
+    for (let entry = members.entryOf(path); entry !== 0; entry = members.entryBefore(entry)) {
+      const type = members.typeOf(entry);
+      if (!isString(type) || members.endOf(entry) - members.startOf(entry) - 2 <= bytesMax)
+        continue;
+      const isPlainText = type === TokenType.PlainString;
+      const text = isPlainText
+        ? members.bodyOf(entry)
+        : Buffer.from(
+            stringBeginning(
+              members.bodyOf(entry),
+              members.startOf(entry),
+              members.endOf(entry),
+              escapedBytesMax(bytesMax),
+            ),
+          );
+      const start = isPlainText ? members.startOf(entry) + 1 : 0;
+      if (!isPlainText && text.length <= bytesMax) continue;
+      changes = true;
+      if (isObserved) continue;
+      let end = start + bytesMax;
+      while (end > start && (text[end]! & 0xc0) === 0x80) end--;
+      if (isPlainText) this.#replaceByBytes(entry, text.subarray(start - 1, end + 1));
+      else this.#replaceBy(entry, JSON.stringify(text.toString("utf8", start, end)));
     }
-  };
-
-  #shortened(changed: string | undefined, entry: number, bytesMax: number): string | undefined {
-    if (changed !== undefined) {
-      const value = scalarOf(changed);
-      return typeof value === "string" ? shortenedText(Buffer.from(value), bytesMax) : undefined;
-    }
-    const members = this.#members;
-    const [start, end] = [members.startOf(entry), members.endOf(entry)];
-    if (end - start - 2 <= bytesMax || !isString(members.typeOf(entry))) return undefined;
-    const { body } = this.#item;
-    const text =
-      members.typeOf(entry) === TokenType.PlainString
-        ? body.subarray(start + 1, end - 1)
-        : Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
-    return shortenedText(text, bytesMax);
+    return changes;
   }
 
-  #set(path: number, text: string, isObserved: boolean): boolean {
+  #set(path: number, text: ConstantText, isObserved: boolean): boolean {
     const members = this.#members;
-    const before = members.entryOf(path);
-    if (before === 0) {
-      if (members.changedText(path, 0) === text) return false;
+    const first = members.entryOf(path);
+    if (first === 0) {
       if (!isObserved) members.add(path, text);
       return true;
     }
-    return this.#replaceEach(path, isObserved, (changed, entry) =>
-      (changed ?? this.#sentTextLike(text, entry)) === text ? undefined : text,
-    );
+    let changes = false;
+    for (let entry = first; entry !== 0; entry = members.entryBefore(entry)) {
+      if (this.#isText(entry, text)) continue;
+      changes = true;
+      if (!isObserved) members.replace(entry, text);
+    }
+    return changes;
   }
 
-  /** Returns the sent text; "" if it cannot be the same as the other text. */
-  #sentTextLike(other: string, entry: number): string {
-    const bytes = this.#members.endOf(entry) - this.#members.startOf(entry);
-    return bytes > 3 * other.length ? "" : this.#sentText(entry);
+  #replaceBy(entry: number, json: string): void {
+    const start = this.#changes.addText(json);
+    this.#members.replace(entry, { start, end: this.#changes.textsEnd });
   }
 
-  #sentText(entry: number): string {
-    const { body } = this.#item;
-    return body.toString("utf8", this.#members.startOf(entry), this.#members.endOf(entry));
+  /** Replaces a value by a string without escapes. The first and the last byte become quotes. */
+  #replaceByBytes(entry: number, bytes: Buffer): void {
+    const changes = this.#changes;
+    const start = changes.addBytes(bytes);
+    const end = changes.textsEnd;
+    changes.texts[end - 1] = Ascii.Quote;
+    this.#members.replace(entry, { start, end });
+  }
+
+  /** Returns whether the value of an entry is written like a text of the changes. */
+  #isText(entry: number, { start, end }: ConstantText): boolean {
+    const members = this.#members;
+    const body = members.bodyOf(entry);
+    const from = members.startOf(entry);
+    if (members.endOf(entry) - from !== end - start) return false;
+    const { texts } = this.#changes;
+    for (let at = start; at < end; at++) if (texts[at] !== body[from + at - start]) return false;
+    return true;
+  }
+
+  /** Returns the text of a string, and any other value as its JSON. */
+  #textOf(entry: number): string {
+    const members = this.#members;
+    const json = members
+      .bodyOf(entry)
+      .toString("utf8", members.startOf(entry), members.endOf(entry));
+    switch (members.typeOf(entry)) {
+      case TokenType.PlainString:
+      case TokenType.EmptyString:
+        return json.slice(1, -1);
+      case TokenType.EscapedString:
+        return JSON.parse(json) as string;
+      default:
+        return json;
+    }
   }
 
   #rename(event: string, isObserved: boolean): Outcome {
@@ -521,16 +553,18 @@ export class RuleApplier {
 
   #cutUrls(): void {
     const { urls, urlPaths } = this.#rules;
-    for (const path of urlPaths) {
-      if (this.#members.entryOf(path) === 0) continue;
-      const cut = (_: string | undefined, entry: number): string | undefined => {
-        if (!isString(this.#members.typeOf(entry))) return undefined;
-        const url = JSON.parse(this.#sentText(entry)) as string;
+    const members = this.#members;
+    for (const path of urlPaths)
+      for (let entry = members.entryOf(path); entry !== 0; entry = members.entryBefore(entry)) {
+        if (!isString(members.typeOf(entry))) continue;
+        const [start, end] = [members.startOf(entry), members.endOf(entry)];
+        if (!urls!.mayCut(members.bodyOf(entry), start, end)) continue;
+        const url = this.#textOf(entry);
         const rest = urls!.cut(url);
-        return rest === url ? undefined : JSON.stringify(rest);
-      };
-      if (this.#replaceEach(path, false, cut)) this.#hasChanges = true;
-    }
+        if (rest === url) continue;
+        this.#hasChanges = true;
+        this.#replaceBy(entry, JSON.stringify(rest));
+      }
   }
 
   /** Events without a distinct id are in every sample, because the guards drop them. */
@@ -547,14 +581,13 @@ export class RuleApplier {
     const { distinctIdPath, otherDistinctIdPath } = this.#rules;
     for (const path of [distinctIdPath, otherDistinctIdPath]) {
       const entry = members.entryOf(path);
-      const changed = members.changedText(path, entry);
-      if (changed !== undefined) {
-        const text = String(scalarOf(changed) ?? "");
-        if (text !== "") return hashOfText(text) < limit;
-      } else if (entry !== 0 && !isNothing(members.typeOf(entry))) {
+      if (entry === 0 || isNothing(members.typeOf(entry))) continue;
+      if (members.isSent(entry)) {
         const [start, end] = [members.startOf(entry), members.endOf(entry)];
         return this.#isSampled({ start, end, type: members.typeOf(entry) }, limit);
       }
+      const text = this.#textOf(entry);
+      if (text !== "") return hashOfText(text) < limit;
     }
     return true;
   }
@@ -610,10 +643,8 @@ function hashOfText(text: string): number {
   return sampleHash(bytes, 0, bytes.length);
 }
 
-/** Returns the JSON text of the first complete characters; undefined if the text is short. */
-function shortenedText(text: Buffer, bytesMax: number): string | undefined {
-  if (text.length <= bytesMax) return undefined;
-  let end = bytesMax;
-  while (end > 0 && (text[end]! & 0xc0) === 0x80) end--;
-  return JSON.stringify(text.toString("utf8", 0, end));
+/** Returns the maximum bytes of a string that has at most `bytes` bytes without its escapes. */
+function escapedBytesMax(bytes: number): number {
+  // The quotes, and 6 bytes for each byte of the longest escape. One more character shows the rest.
+  return 2 + 6 * (bytes + 4);
 }

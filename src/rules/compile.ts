@@ -1,17 +1,19 @@
 // Compiles the rules of a project into tables that the gateway reads for each event: the rules that
 // can apply to an event name, and numbered paths for the members that the rules name.
 
-import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
 import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
+import { NameTable } from "../records/name-table.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
-import { type CompiledSchema, compileSchema } from "./event-schema.ts";
+import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import {
+  type Action,
+  type EventSchema,
   effectProperties,
   type Match,
   type PropertyMatch,
@@ -22,7 +24,7 @@ import {
   type Scalar,
   splitPath,
 } from "./rules-file.ts";
-import { globsOf, storableText, valuePassesOf } from "./rules-work.ts";
+import { globsOf, storableText } from "./rules-work.ts";
 import { TextPatterns } from "./text-patterns.ts";
 import { UrlCutter, urlProperties } from "./url-cutter.ts";
 
@@ -38,6 +40,34 @@ export interface RulesContext {
   readonly saltOf?: SaltOf;
   /** Required for `cookieless`. */
   readonly cookieless?: CookielessContext | undefined;
+  /** Default: counters that begin with 0. */
+  readonly counters?: RulesCounters;
+}
+
+/** What a rule does with an event, and its index in the counts of a rule. */
+export const RuleEffect = { dropped: 0, sampled_out: 1, quarantined: 2, changed: 3 } as const;
+export type RuleEffect = keyof typeof RuleEffect;
+
+/** Provides the counters of events, so that a new version of the rules continues to count. */
+export interface RulesCounters {
+  ofRule(rule: Rule): Float64Array;
+  ofSchema(schema: EventSchema): Float64Array;
+}
+
+const newCounters: RulesCounters = {
+  ofRule: () => new Float64Array(Object.keys(RuleEffect).length),
+  ofSchema: () => new Float64Array(Object.keys(SchemaResult).length),
+};
+
+/** The effects of the actions that end the evaluation. */
+const endingEffects: { readonly [Kind in Action["kind"]]?: RuleEffect } = {
+  drop: "dropped",
+  sample: "sampled_out",
+  quarantine: "quarantined",
+};
+
+export function effectOf(kind: Action["kind"]): RuleEffect {
+  return endingEffects[kind] ?? "changed";
 }
 
 /** A path is the number of a name in `names`, from 1 on. */
@@ -58,10 +88,16 @@ export type CompiledAction =
   | { readonly kind: "rename"; readonly event: string }
   | { readonly kind: "cut"; readonly members: readonly CutMember[] };
 
+/** A part of `CompiledRules.texts`. */
+export interface ConstantText {
+  readonly start: number;
+  readonly end: number;
+}
+
 interface SetMember {
   readonly path: number;
   /** The value as JSON. */
-  readonly text: string;
+  readonly text: ConstantText;
 }
 
 interface CutMember {
@@ -80,6 +116,8 @@ export interface CompiledRule {
   readonly sdkVersion: TextPatterns | undefined;
   readonly properties: readonly PropertyTest[];
   readonly actions: readonly CompiledAction[];
+  /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
+  readonly counts: Float64Array;
 }
 
 /** The rules that can apply to the events of one name, in the order of the file. */
@@ -87,21 +125,26 @@ export interface Plan {
   readonly rules: readonly CompiledRule[];
   /** Whether the members of the event must be found before the rules can be applied. */
   readonly needsMembers: boolean;
+  /** Whether the rules have no effect on an event without any member that they name. */
+  readonly isIdleWithoutMembers: boolean;
   /** The schema of the event name. */
   readonly schema: CompiledSchema | undefined;
 }
 
-/** Maximum bytes of a name or value that patterns read. The rest is ignored. */
-export const matchedBytesMax = 4_096;
+/** Returns whether no rule and no schema is for the events of a plan. */
+export function isIdle({ rules, needsMembers }: Plan): boolean {
+  return rules.length === 0 && !needsMembers;
+}
+
+/**
+ * Maximum bytes of a name or value that patterns read. The rest is ignored. Event names of at most
+ * 200 characters, and the longest texts of rules, are shorter.
+ */
+export const matchedBytesMax = 1_280;
 
 /** Properties that Penstock reads. `keep_only` never removes them. */
-export const readProperties = [
-  "$set",
-  "$set_once",
-  "$unset",
-  "$groups",
-  "$group_set",
-  "$group_unset",
+export const readProperties: readonly string[] = [
+  ...effectProperties,
   "$group_type",
   "$group_key",
   "alias",
@@ -117,7 +160,14 @@ export const readProperties = [
   "$ai_trace_id",
   "$lib",
   "$lib_version",
-] as const;
+];
+
+/** Properties that can also be members of the event itself. Their paths are the first ones. */
+const topProperties = ["$set", "$set_once", "$unset"] as const;
+export const lastTopPath = topProperties.length;
+
+/** The path of no member. */
+const noPath = 0;
 
 /** The sent names of SDKs that have another name in `$lib`. */
 const namesInLib: ReadonlyMap<string, string> = new Map([
@@ -144,73 +194,85 @@ export class CompiledRules {
   readonly version: number;
   readonly rules: readonly CompiledRule[];
   readonly names: MemberNames;
+  /** JSON texts that the rules write into events. */
+  readonly texts: Buffer;
+  /** The name of each path and a colon, as JSON. The first is that of path 1. */
+  readonly nameTexts: readonly ConstantText[];
+  readonly commaText: ConstantText;
+  readonly nullText: ConstantText;
   readonly hash: ValueHash;
   readonly address: AddressRule | undefined;
   readonly cookieless: CookielessRule | undefined;
   readonly urls: UrlCutter | undefined;
   /** The paths of the properties whose URLs are cut. */
   readonly urlPaths: readonly number[];
-  /** Number of events that each rule changed or filtered, or would have in the mode `observe`. */
-  readonly counts: Float64Array;
   readonly schemas: readonly CompiledSchema[];
   readonly #paths = new Paths();
-  /** The paths of `readProperties`. */
-  readonly readPaths: ReadonlySet<number>;
+  readonly #texts = new ConstantTexts();
+  /** These paths are 0 if no rule reads them. */
   readonly libPath: number;
   readonly libVersionPath: number;
   readonly userAgentPath: number;
   readonly distinctIdPath: number;
   readonly otherDistinctIdPath: number;
-  /** The paths up to this one are `$set`, `$set_once` and `$unset`: the event can have them too. */
-  readonly lastTopPath: number;
   /**
    * Members that rules change in part. If the client sent such a member with a wrong type, the
    * record does not keep its value in `replaced`, because the rules cannot read it.
    */
   readonly partlyChanged: ReadonlySet<string>;
-  readonly #plans: PlanCache;
+  readonly #plans: Plans;
+  /** The plans of names that events have had, except plans without an effect. */
+  readonly namedPlans = new NameTable<Plan>();
   readonly #hashes: number;
   readonly #globs: number;
   readonly #tests: number;
-  /** The maximum number of times that one value is hashed or cut. */
-  readonly #valuePasses: number;
   readonly #rewrites: boolean;
 
   constructor(file: RulesFile, context: RulesContext) {
     const { privacy } = file;
+    const { counters = newCounters } = context;
     const paths = this.#paths;
     this.version = context.version;
     this.hash = new ValueHash(context.secret);
     this.address = privacy.ip === "keep" ? undefined : new AddressRule(privacy.ip, context.saltOf);
     const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
     this.urls = cutsUrls ? new UrlCutter(privacy) : undefined;
-    paths.of("$set");
-    paths.of("$set_once");
-    this.lastTopPath = paths.of("$unset");
-    this.libPath = paths.of("$lib");
-    this.libVersionPath = paths.of("$lib_version");
-    this.userAgentPath = paths.of("$raw_user_agent");
-    this.distinctIdPath = paths.of("distinct_id");
-    this.otherDistinctIdPath = paths.of("$distinct_id");
+    for (const name of topProperties) paths.of(name);
+    const hasMatch = (name: keyof Match): boolean =>
+      file.rules.some(({ match }) => match[name] !== undefined);
+    const samples = file.rules.some((rule) => rule.actions.some(({ kind }) => kind === "sample"));
+    this.libPath = hasMatch("sdk") ? paths.of("$lib") : noPath;
+    this.libVersionPath = hasMatch("sdkVersion") ? paths.of("$lib_version") : noPath;
+    this.userAgentPath = hasMatch("bot") ? paths.of("$raw_user_agent") : noPath;
+    this.distinctIdPath = samples ? paths.of("distinct_id") : noPath;
+    this.otherDistinctIdPath = samples ? paths.of("$distinct_id") : noPath;
     this.cookieless = privacy.cookieless
       ? cookielessRule(context, (path) => paths.of(path))
       : undefined;
-    this.rules = file.rules.map((rule, index) => this.#compiled(rule, index));
+    this.rules = file.rules.map((rule, index) =>
+      this.#compiled(rule, index, counters.ofRule(rule)),
+    );
     const actions = this.rules.flatMap((rule) => rule.actions);
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
-    this.readPaths = new Set(keepsOnly ? readProperties.map((name) => paths.of(name)) : []);
     this.schemas = file.schemas.map((schema) =>
-      compileSchema(schema, (name) => paths.ofName(name)),
+      compileSchema(schema, (name) => paths.ofName(name), counters.ofSchema(schema)),
     );
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
-    this.names = new MemberNames(paths.names, { innerLevels, listsAll: keepsOnly || readsAll });
-    this.counts = new Float64Array(this.rules.length);
-    this.#plans = new PlanCache(this.rules, cutsUrls, this.schemas);
+    this.names = new MemberNames(paths.names, {
+      innerLevels,
+      listsAll: keepsOnly || readsAll,
+      listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
+    });
+    const texts = this.#texts;
+    this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));
+    this.commaText = texts.add(",");
+    this.nullText = texts.add("null");
+    this.texts = texts.concat();
+    this.#plans = new Plans(this.rules, cutsUrls, this.schemas);
     this.partlyChanged = partlyChangedBy(file);
     this.#globs = globsOf(file.rules);
     this.#tests = this.rules.reduce((sum, rule) => sum + testsOf(rule), 0);
-    this.#valuePasses = Math.max(1, ...valuePassesOf(file.rules).values());
     this.#hashes = actions.reduce(
       (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
       0,
@@ -253,7 +315,7 @@ export class CompiledRules {
           this.#tests * bytesPerTest +
           this.#globs * bytesPerGlob +
           this.#hashes * bytesPerHash) +
-      (this.#rewrites ? bytes * bytesPerChangedByte * this.#valuePasses : 0)
+      (this.#rewrites ? bytes * bytesPerChangedByte : 0)
     );
   }
 
@@ -262,7 +324,8 @@ export class CompiledRules {
     const { body, table, row } = item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
     const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
-    if (isString(type)) return this.#plans.ofToken(body, start, end, type);
+    if (isString(type))
+      return this.#plans.ofName(stringBeginning(body, start, end, matchedBytesMax));
     const isNameless = type === TokenType.Absent || type === TokenType.Null;
     return isEngage && isNameless ? this.#plans.ofName("$identify") : undefined;
   }
@@ -271,7 +334,7 @@ export class CompiledRules {
     return this.#plans.ofName(name);
   }
 
-  #compiled(rule: Rule, index: number): CompiledRule {
+  #compiled(rule: Rule, index: number, counts: Float64Array): CompiledRule {
     const { name, mode, match } = rule;
     return {
       index,
@@ -279,6 +342,7 @@ export class CompiledRules {
       mode,
       lane: match.lane,
       bot: match.bot,
+      counts,
       event: patternsOf(match.event),
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),
@@ -300,13 +364,16 @@ export class CompiledRules {
       case "hash":
         return { kind: action.kind, paths: action.paths.map(pathOf) };
       case "keepOnly":
-        return { kind: "keepOnly", paths: new Set(action.paths.map(pathOf)) };
+        return {
+          kind: "keepOnly",
+          paths: new Set([...readProperties, ...action.paths].map(pathOf)),
+        };
       case "set":
         return {
           kind: "set",
           members: [...action.values].map(([path, value]) => ({
             path: pathOf(path),
-            text: scalarText(value),
+            text: this.#texts.add(scalarText(value)),
           })),
         };
       case "cut":
@@ -388,6 +455,14 @@ function readsMembers(rule: CompiledRule): boolean {
   );
 }
 
+/** Whether a rule has no effect on an event without any member that the rules name. */
+function isIdleWithoutMembers({ actions }: CompiledRule): boolean {
+  return actions.every((action) => {
+    if (action.kind === "remove") return action.paths.every((path) => path > lastTopPath);
+    return action.kind === "hash" || action.kind === "cut" || action.kind === "keepOnly";
+  });
+}
+
 /** The levels of the objects in `properties` whose members have paths. */
 const innerLevels: ReadonlyMap<string, number> = new Map([
   ["$set", MemberLevel.Set],
@@ -422,31 +497,32 @@ class Paths {
   }
 }
 
-/** Number of plans that are found by the bytes of the name: one per value of eight bits. */
-const cachedPlans = 256;
-/** Maximum number of slots that are compared with a name. */
-const probesMax = 4;
-const cachedNameBytesMax = 64;
+class ConstantTexts {
+  readonly #parts: Buffer[] = [];
+  #bytes = 0;
 
-interface CachedPlan {
-  readonly name: Buffer;
-  readonly plan: Plan;
+  add(text: string): ConstantText {
+    const part = Buffer.from(text);
+    const start = this.#bytes;
+    this.#parts.push(part);
+    this.#bytes += part.length;
+    return { start, end: this.#bytes };
+  }
+
+  concat(): Buffer {
+    return Buffer.concat(this.#parts);
+  }
 }
 
-/**
- * Returns the rules for an event name. Names come from clients, so only a fixed number of plans is
- * stored. Comparing the bytes of a cached name is faster than creating a string.
- */
-class PlanCache {
+/** Returns the rules for an event name. */
+class Plans {
   /** The rules that name the event exactly. */
   readonly #exact = new Map<string, CompiledRule[]>();
   /** The rules for all events. */
   readonly #always: CompiledRule[] = [];
   readonly #globs: CompiledRule[] = [];
-  readonly #cached: (CachedPlan | undefined)[] = new Array(cachedPlans).fill(undefined);
   readonly #cutsUrls: boolean;
   readonly #readsMembersAtAll: boolean;
-  #replaced = 0;
   readonly #other: Plan;
   readonly #schemas: ReadonlyMap<string, CompiledSchema>;
 
@@ -472,34 +548,6 @@ class PlanCache {
     this.#other = this.#planOf(this.#always, undefined);
   }
 
-  ofToken(body: Buffer, start: number, end: number, type: TokenType): Plan {
-    const [first, last] = [start + 1, end - 1];
-    if (type !== TokenType.PlainString || last - first > cachedNameBytesMax)
-      return this.ofName(stringBeginning(body, start, end, matchedBytesMax));
-    let hash = last - first;
-    for (let at = first; at < last; at++) hash = (Math.imul(hash, 31) + body[at]!) | 0;
-    hash = Math.imul(hash ^ (hash >>> 15), 0x85eb_ca6b);
-    const slot = hash >>> 24;
-    for (let probe = 0; probe < probesMax; probe++) {
-      const cached = this.#cached[(slot + probe) & (cachedPlans - 1)];
-      if (cached === undefined) break;
-      if (isSame(cached.name, body, first, last)) return cached.plan;
-    }
-    return this.#add(slot, body.subarray(first, last));
-  }
-
-  #add(slot: number, bytes: Buffer): Plan {
-    const name = Buffer.from(bytes);
-    const plan = this.ofName(name.toString());
-    let probe = 0;
-    while (probe < probesMax && this.#cached[(slot + probe) & (cachedPlans - 1)] !== undefined)
-      probe++;
-    // If no slot is free, the names of the probed slots are replaced in turn.
-    if (probe === probesMax) probe = this.#replaced++ % probesMax;
-    this.#cached[(slot + probe) & (cachedPlans - 1)] = { name, plan };
-    return plan;
-  }
-
   ofName(name: string): Plan {
     const named = this.#exact.get(name);
     const matching = this.#globs.filter(({ event }) => event!.matches(name));
@@ -518,13 +566,8 @@ class PlanCache {
       this.#cutsUrls ||
       schema !== undefined ||
       rules.some(readsMembers) ||
-      (renames && this.#readsMembersAtAll);
-    return { rules, needsMembers, schema };
+      (renames && (this.#readsMembersAtAll || this.#schemas.size > 0));
+    const isIdle = schema === undefined && rules.every(isIdleWithoutMembers);
+    return { rules, needsMembers, isIdleWithoutMembers: isIdle, schema };
   }
-}
-
-function isSame(name: Buffer, body: Buffer, start: number, end: number): boolean {
-  if (name.length !== end - start) return false;
-  for (let at = 0; at < name.length; at++) if (name[at] !== body[start + at]) return false;
-  return true;
 }

@@ -4,7 +4,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { readProperties } from "./compile.ts";
 import { coversPattern, matchesPattern } from "./pattern.ts";
-import { type Action, type Match, type PropertyPath, type Rule, splitPath } from "./rules-file.ts";
+import {
+  type Action,
+  type Match,
+  type PropertyPath,
+  pathsOf,
+  type Rule,
+  splitPath,
+} from "./rules-file.ts";
 
 interface Conflict {
   /** The index of the rule to change. */
@@ -175,13 +182,6 @@ const readByPenstock: ReadonlySet<string> = new Set(readProperties);
 function isRemovedByKeepOnly(path: PropertyPath, kept: readonly PropertyPath[]): boolean {
   const isInSet = splitPath(path)?.object !== undefined;
   return !isInSet && !kept.includes(path) && !readByPenstock.has(path);
-}
-
-function pathsOf(action: Action): readonly PropertyPath[] {
-  if ("paths" in action) return action.paths;
-  if (action.kind === "set") return [...action.values.keys()];
-  if (action.kind === "cut") return [...action.bytes.keys()];
-  return [];
 }
 
 function memberOf(kind: Kind): string {

@@ -56,6 +56,8 @@ const flagName = "$cookieless_mode";
 export const saltedFromMs = -12 * 3_600_000;
 export const saltedToMs = 38 * 3_600_000;
 const extraCharactersMax = 100;
+/** Maximum bytes of the text of a member that is read. The rest is ignored. */
+export const visitorTextBytesMax = 4_096;
 /** Events that would make the visitor known beyond the day. */
 const refusedEvents: ReadonlySet<string> = new Set([
   "$identify",
@@ -232,18 +234,22 @@ export function mayBeCookieless({ body, table, row }: ItemView): boolean {
 /** Finds the plain items of a slice that have the flag, in one pass over their text. */
 export class FlagSearch {
   #text: Buffer = Buffer.alloc(0);
+  /** The offset of the next flag, from the last item on; Infinity if there is none. */
   #next = -1;
 
   /** `end`: the end of the last item. */
   begin(body: Buffer, end: number): void {
     this.#text = body.subarray(0, end);
-    this.#next = 0;
+    this.#next = -1;
   }
 
   /** The items must be given in the order of the text. */
   isIn({ table, row }: ItemView): boolean {
     const start = table[row + Row.ItemStart]!;
-    if (this.#next !== -1 && this.#next < start) this.#next = this.#text.indexOf(flagBytes, start);
-    return this.#next !== -1 && this.#next < table[row + Row.ItemEnd]!;
+    if (this.#next < start) {
+      const found = this.#text.indexOf(flagBytes, start);
+      this.#next = found === -1 ? Number.POSITIVE_INFINITY : found;
+    }
+    return this.#next < table[row + Row.ItemEnd]!;
   }
 }

@@ -1,27 +1,63 @@
 // The members of one event that the rules name, and the changes to them. Members are found for many
-// events in one call of the addon. Each change is visible to the rules after it. `edits` writes all
-// changes into the text of the event.
+// events in one call of the addon. Each change is visible to the rules after it. `changes` collects
+// the edits of the event's text.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import {
   Found,
   FoundPath,
-  type MemberFunctions,
+  type MemberFinder,
   MemberLevel,
   MemberPlace,
 } from "../records/found-members.ts";
+import { type ItemChanges, typeOfText } from "../records/item-changes.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
-import type { CompiledRules } from "./compile.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  FieldShift,
+  PropertyShift,
+  Row,
+  TokenType,
+} from "../records/table.ts";
+import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
 import type { SchemaMembers } from "./event-schema.ts";
-import type { TextEdits } from "./text-edits.ts";
 
 const dollar = 0x24;
-const State = { Sent: 0, Removed: 1, Replaced: 2 } as const;
+const State = {
+  Sent: 0,
+  Removed: 1,
+  /** The value is in the texts of the changes. */
+  Replaced: 2,
+  /** The value is the hash of the sent value, which the addon writes. */
+  Hashed: 3,
+} as const;
 
 const entriesAtFirst = 2_048;
+
+/** Properties of which the row of the table has the type. */
+const typedProperties: ReadonlyMap<string, number> = new Map([
+  ["$survey_id", PropertyShift.SurveyId],
+  ["$group_set", PropertyShift.GroupSet],
+  ["$groups", PropertyShift.Groups],
+  ["$process_person_profile", PropertyShift.ProcessPersonProfile],
+  ["$current_url", PropertyShift.CurrentUrl],
+  ["$screen_name", PropertyShift.ScreenName],
+  ["$ignore_sent_at", PropertyShift.IgnoreSentAt],
+]);
+/** Properties of which the table has the span. */
+const spannedProperties: ReadonlySet<string> = new Set([
+  "$set",
+  "$set_once",
+  "$unset",
+  "distinct_id",
+  "$distinct_id",
+]);
+/** What the table has of a path. Other values are a shift of PropertyShift. */
+const InTable = { Nothing: -1, Span: -2 } as const;
 
 /** The person fields that an event can have outside of its properties. */
 interface TopField {
@@ -31,44 +67,53 @@ interface TopField {
   isRemoved: boolean;
 }
 
+/**
+ * An entry is a number from 1 on. The entries of found members come first, and then those of members
+ * that the rules have added to the current event.
+ */
 export class EventMembers implements SchemaMembers {
-  readonly #findMembers: MemberFunctions["findMembers"];
-  readonly #edits: TextEdits;
+  readonly #changes: ItemChanges;
   #rules!: CompiledRules;
   /** The level of each path, and for the name of an object, the level of its members, else 0. */
   #levelOf: readonly number[] = [];
   #innerLevelOf: readonly number[] = [];
+  #inTable: readonly number[] = [];
   #levelNames: readonly string[] = [];
-  /** The name of each path as JSON. */
-  #nameTexts: readonly string[] = [];
   #place = new Uint32Array(MemberPlace.FirstRow + 64);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
-  /** The entry with the same path before an entry, plus 1, or 0. */
+  /** The entry with the same path before an entry, or 0. */
   #before = new Uint32Array(entriesAtFirst);
-  readonly #texts: string[] = [];
+  /** The span of a replaced value in the texts of the changes, and its type. */
+  #textStarts = new Uint32Array(entriesAtFirst);
+  #textEnds = new Uint32Array(entriesAtFirst);
+  #textTypes = new Uint8Array(entriesAtFirst);
   #entryCount = 0;
+  /** End of the added entries. */
+  #addedEnd = 0;
   #item!: ItemView;
   #first = 0;
   #end = 0;
-  /** The last entry of each path, plus 1. Valid if its stamp is that of the event. */
+  /** The last entry of each path. Valid if its stamp is that of the event. */
   #last = new Uint32Array(64);
   #stamps = new Uint32Array(64);
   #stamp = 0;
-  /** JSON texts of members that the event does not have, by path. */
-  readonly #added = new Map<number, string>();
   readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
-    ...{ type: TokenType.Absent, start: 0, end: 0, isRemoved: false },
+    type: TokenType.Absent,
+    start: 0,
+    end: 0,
+    isRemoved: false,
   }));
   #hasTop = false;
+  /** The properties that `keepOnly` has left; undefined before it. */
+  #left: readonly number[] | undefined = undefined;
   /** By level: number of removed members, and the last object and its members that are left. */
   #removedIn = new Uint32Array(3);
   #containerStarts = new Uint32Array(3);
   #containerMembers = new Uint32Array(3);
 
-  constructor({ findMembers }: MemberFunctions, edits: TextEdits) {
-    this.#findMembers = findMembers;
-    this.#edits = edits;
+  constructor(changes: ItemChanges) {
+    this.#changes = changes;
   }
 
   begin(rules: CompiledRules): void {
@@ -80,12 +125,12 @@ export class EventMembers implements SchemaMembers {
     this.#removedIn = new Uint32Array(levels);
     this.#containerStarts = new Uint32Array(levels);
     this.#containerMembers = new Uint32Array(levels);
-    this.#nameTexts = names.map(({ name }) => JSON.stringify(name));
     this.#levelOf = [0, ...names.map(({ level }) => level)];
     this.#innerLevelOf = [
       0,
       ...names.map(({ level, name }) => (level === 0 ? 1 + rules.levelNames.indexOf(name) : 0)),
     ];
+    this.#inTable = [InTable.Nothing, ...names.map(inTableOf)];
     if (this.#last.length <= names.length) {
       this.#last = new Uint32Array(2 * names.length);
       this.#stamps = new Uint32Array(2 * names.length);
@@ -93,8 +138,11 @@ export class EventMembers implements SchemaMembers {
     }
   }
 
-  /** Finds the members of plain items. `rows` are the indexes of their rows, ascending. */
-  find(body: Buffer, table: Uint32Array, rows: readonly number[]): void {
+  /**
+   * Finds the members of plain items that the scanner has scanned. `rows` are the indexes of their
+   * rows, ascending.
+   */
+  find(scanner: MemberFinder, body: Buffer, rows: readonly number[]): void {
     const { names } = this.#rules;
     if (this.#place.length < MemberPlace.FirstRow + rows.length)
       this.#place = new Uint32Array(MemberPlace.FirstRow + 2 * rows.length);
@@ -102,16 +150,28 @@ export class EventMembers implements SchemaMembers {
     place[MemberPlace.RowCount] = rows.length;
     place[MemberPlace.ListsAll] = names.listsAll ? 1 : 0;
     place[MemberPlace.HasPersonPaths] = names.hasPersonPaths ? 1 : 0;
+    place[MemberPlace.ListsContainers] = names.listsContainers ? 1 : 0;
     for (let at = 0; at < rows.length; at++) place[MemberPlace.FirstRow + at] = rows[at]!;
-    const count = this.#findMembers(body, table, place, names.text, names.slots, this.#found);
+    const count = scanner.findMembers(body, place, names.text, names.slots, this.#found);
     if (count * Found.Words > this.#found.length) {
-      this.#found = new Uint32Array(2 * count * Found.Words);
-      this.#states = new Uint8Array(2 * count);
-      this.#before = new Uint32Array(2 * count);
-      this.#findMembers(body, table, place, names.text, names.slots, this.#found);
+      this.#reserve(2 * count);
+      scanner.findMembers(body, place, names.text, names.slots, this.#found);
     }
     this.#entryCount = count;
     this.#end = 0;
+  }
+
+  #reserve(entries: number): void {
+    const grown = <Words extends Uint8Array | Uint32Array>(from: Words, to: Words): Words => {
+      to.set(from);
+      return to;
+    };
+    this.#found = grown(this.#found, new Uint32Array(entries * Found.Words));
+    this.#states = grown(this.#states, new Uint8Array(entries));
+    this.#before = grown(this.#before, new Uint32Array(entries));
+    this.#textStarts = grown(this.#textStarts, new Uint32Array(entries));
+    this.#textEnds = grown(this.#textEnds, new Uint32Array(entries));
+    this.#textTypes = grown(this.#textTypes, new Uint8Array(entries));
   }
 
   /** Starts with an event without any members, for rules that read none. */
@@ -119,16 +179,21 @@ export class EventMembers implements SchemaMembers {
     this.#item = item;
     this.#stamp++;
     this.#first = this.#end;
-    if (this.#added.size > 0) this.#added.clear();
+    this.#addedEnd = this.#entryCount;
     this.#hasTop = false;
+    this.#left = undefined;
   }
 
-  /** Starts with the item of a row. The rows must be opened in the order of `find`. */
-  open(item: ItemView, row: number): void {
+  /**
+   * Starts with the item of a row. The rows must be opened in the order of `find`. Returns whether
+   * the item has an entry.
+   */
+  open(item: ItemView, row: number): boolean {
     this.openNone(item);
     const found = this.#found;
+    const count = this.#entryCount;
     let entry = this.#end;
-    for (; entry < this.#entryCount; entry++) {
+    for (; entry < count; entry++) {
       const at = entry * Found.Words;
       if (found[at + Found.Row] !== row) break;
       const path = found[at + Found.Path]!;
@@ -139,9 +204,10 @@ export class EventMembers implements SchemaMembers {
       this.#stamps[path] = this.#stamp;
     }
     this.#end = entry;
+    return entry > this.#first;
   }
 
-  /** Returns the member that a reader of the event sees, plus 1, or 0. */
+  /** Returns the member that a reader of the event sees, or 0. */
   entryOf(path: number): number {
     let entry = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
     while (entry !== 0 && this.#states[entry - 1] === State.Removed)
@@ -151,44 +217,59 @@ export class EventMembers implements SchemaMembers {
 
   has(path: number): boolean {
     if (this.entryOf(path) !== 0) return true;
-    if (this.#added.size > 0 && (this.#added.has(path) || this.#isAddedInside(path))) return true;
-    const top = this.#topOf(path);
-    return top !== undefined && top.type !== TokenType.Absent && !top.isRemoved;
+    if (this.#addedEnd > this.#entryCount && this.#isAddedInside(path)) return true;
+    if (path > lastTopPath) return false;
+    const top = this.#topFields()[path - 1]!;
+    return top.type !== TokenType.Absent && !top.isRemoved;
   }
 
-  /** Returns the JSON text of a member that was changed; undefined if it is as sent. */
-  changedText(path: number, entry: number): string | undefined {
-    if (entry === 0) return this.#added.get(path);
-    return this.#states[entry - 1] === State.Replaced ? this.#texts[entry - 1] : undefined;
+  isSent(entry: number): boolean {
+    return this.#states[entry - 1] === State.Sent;
+  }
+
+  /** Returns the buffer with the value of an entry, at [startOf, endOf). */
+  bodyOf(entry: number): Buffer {
+    const state = this.#states[entry - 1];
+    if (state === State.Sent) return this.#item.body;
+    if (state === State.Hashed) this.#writeHash(entry);
+    return this.#changes.texts;
   }
 
   typeOf(entry: number): TokenType {
-    return this.#found[(entry - 1) * Found.Words + Found.Type] as TokenType;
+    const state = this.#states[entry - 1];
+    if (state === State.Hashed) return TokenType.PlainString;
+    return state === State.Sent
+      ? (this.#found[(entry - 1) * Found.Words + Found.Type] as TokenType)
+      : (this.#textTypes[entry - 1] as TokenType);
   }
 
   startOf(entry: number): number {
-    return this.#found[(entry - 1) * Found.Words + Found.ValueStart]!;
+    if (this.#states[entry - 1] === State.Hashed) this.#writeHash(entry);
+    return this.#states[entry - 1] === State.Sent
+      ? this.#found[(entry - 1) * Found.Words + Found.ValueStart]!
+      : this.#textStarts[entry - 1]!;
   }
 
   endOf(entry: number): number {
-    return this.#found[(entry - 1) * Found.Words + Found.ValueEnd]!;
+    if (this.#states[entry - 1] === State.Hashed) this.#writeHash(entry);
+    return this.#states[entry - 1] === State.Sent
+      ? this.#found[(entry - 1) * Found.Words + Found.ValueEnd]!
+      : this.#textEnds[entry - 1]!;
   }
 
-  get body(): Buffer {
-    return this.#item.body;
-  }
-
-  get firstEntry(): number {
-    return this.#first + 1;
-  }
-
-  get lastEntry(): number {
-    return this.#end;
-  }
-
-  isProperty(entry: number): boolean {
-    const path = this.pathAt(entry);
-    return path !== FoundPath.Container && this.#levelOf[path] === MemberLevel.Properties;
+  nextProperty(entry: number): number {
+    let next = entry === 0 ? this.#first + 1 : entry + 1;
+    for (;;) {
+      if (next === this.#end + 1) next = Math.max(next, this.#entryCount + 1);
+      if (next > this.#end && next > this.#addedEnd) return 0;
+      const path = this.pathAt(next);
+      const isListed =
+        path !== FoundPath.Container &&
+        this.#levelOf[path] === MemberLevel.Properties &&
+        this.#states[next - 1] !== State.Removed;
+      if (isListed) return next;
+      next++;
+    }
   }
 
   pathAt(entry: number): number {
@@ -196,10 +277,12 @@ export class EventMembers implements SchemaMembers {
   }
 
   hasDollarAt(entry: number): boolean {
+    if (entry > this.#entryCount) return this.nameAt(entry).startsWith("$");
     return this.#item.body[this.#nameStart(entry) + 1] === dollar;
   }
 
   nameAt(entry: number): string {
+    if (entry > this.#entryCount) return this.#rules.pathNames[this.pathAt(entry) - 1]!.name;
     const { body } = this.#item;
     const start = this.#nameStart(entry);
     let end = start + 1;
@@ -211,13 +294,7 @@ export class EventMembers implements SchemaMembers {
     return this.#found[(entry - 1) * Found.Words + Found.Start]!;
   }
 
-  /** Forgets the changes, which have no effect on the text. */
-  forget(): void {
-    this.#states.fill(State.Sent, this.#first, this.#end);
-    this.#added.clear();
-  }
-
-  /** Returns the next member with the same path that is not removed, plus 1; 0 at the end. */
+  /** Returns the next member with the same path that is not removed, or 0. */
   entryBefore(entry: number): number {
     let before = this.#before[entry - 1]!;
     while (before !== 0 && this.#states[before - 1] === State.Removed)
@@ -225,77 +302,120 @@ export class EventMembers implements SchemaMembers {
     return before;
   }
 
-  replace(entry: number, text: string): void {
+  /** Replaces a value by a part of the texts of the changes. */
+  replace(entry: number, { start, end }: ConstantText): void {
     this.#states[entry - 1] = State.Replaced;
-    this.#texts[entry - 1] = text;
-    this.#removeInside(this.#found[(entry - 1) * Found.Words + Found.Path]!);
+    this.#setText(entry, start, end);
+    this.#removeInside(this.pathAt(entry));
   }
 
-  add(path: number, text: string): void {
-    this.#added.set(path, text);
+  /** Replaces the value of a member that is as sent by its hash. */
+  hash(entry: number): void {
+    this.#states[entry - 1] = State.Hashed;
+    this.#removeInside(this.pathAt(entry));
+  }
+
+  /** Adds a member that the event does not have. */
+  add(path: number, { start, end }: ConstantText): void {
+    const entry = ++this.#addedEnd;
+    if (entry > this.#states.length) this.#reserve(2 * entry);
+    this.#found[(entry - 1) * Found.Words + Found.Path] = path;
+    this.#states[entry - 1] = State.Replaced;
+    this.#before[entry - 1] = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
+    this.#last[path] = entry;
+    this.#stamps[path] = this.#stamp;
+    this.#setText(entry, start, end);
     this.#removeInside(path);
   }
 
-  isAdded(path: number): boolean {
-    return this.#added.has(path);
+  #setText(entry: number, start: number, end: number): void {
+    this.#textStarts[entry - 1] = start;
+    this.#textEnds[entry - 1] = end;
+    this.#textTypes[entry - 1] = typeOfText(this.#changes.texts, start, end);
+  }
+
+  /** Writes a hash to the texts, for a rule or schema that reads it. */
+  #writeHash(entry: number): void {
+    const at = (entry - 1) * Found.Words;
+    const value = this.#item.body.subarray(
+      this.#found[at + Found.ValueStart],
+      this.#found[at + Found.ValueEnd],
+    );
+    const start = this.#changes.addText(this.#rules.hash.ofJson(value));
+    this.#states[entry - 1] = State.Replaced;
+    this.#setText(entry, start, this.#changes.textsEnd);
   }
 
   remove(path: number): void {
     for (let entry = this.entryOf(path); entry !== 0; entry = this.entryBefore(entry))
       this.#states[entry - 1] = State.Removed;
-    this.#added.delete(path);
-    const top = this.#topOf(path);
-    if (top !== undefined) top.isRemoved = true;
+    if (path <= lastTopPath) this.#topFields()[path - 1]!.isRemoved = true;
     this.#removeInside(path);
   }
 
-  /** Removes all properties except those for which `isKept`. Returns whether there were others. */
-  keepOnly(isKept: (path: number) => boolean, isObserved: boolean): boolean {
+  /** Removes all properties except the paths in `kept`. Returns whether there were others. */
+  keepOnly(kept: ReadonlySet<number>, isObserved: boolean): boolean {
     let removes = false;
-    for (let entry = this.#first; entry < this.#end; entry++) {
+    const before = this.#left;
+    const left: number[] = [];
+    const count = before === undefined ? this.#end - this.#first : before.length;
+    for (let at = 0; at < count; at++) {
+      const entry = before === undefined ? this.#first + at : before[at]!;
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (path === FoundPath.Container || this.#levelOf[path] !== MemberLevel.Properties) continue;
-      if (this.#states[entry] === State.Removed || isKept(path)) continue;
+      if (this.#states[entry] === State.Removed) continue;
+      if (kept.has(path)) {
+        left.push(entry);
+        continue;
+      }
+      if (isObserved) return true;
       removes = true;
-      if (isObserved) continue;
       this.#states[entry] = State.Removed;
       this.#removeInside(path);
     }
-    for (const path of this.#added.keys()) {
+    if (!isObserved) this.#left = left;
+    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
+      const path = this.#found[entry * Found.Words + Found.Path]!;
+      if (this.#states[entry] === State.Removed) continue;
       const level = this.#levelOf[path]!;
       const own =
         level === MemberLevel.Properties ? path : this.#rules.pathOf(this.#levelNames[level]!);
-      if (isKept(own)) continue;
+      if (kept.has(own)) continue;
+      if (isObserved) return true;
       removes = true;
-      if (!isObserved) this.#added.delete(path);
+      this.#states[entry] = State.Removed;
     }
     return removes;
   }
 
-  /** Adds the edits of all changes. `nameText` is a new name for an event without one. */
-  edit(nameText: string | undefined): void {
-    const edits = this.#edits;
-    const hasAdded = this.#added.size > 0;
+  /** Adds the edits of all changes. `name` is a new name for an event without one, as JSON. */
+  edit(name: string | undefined): void {
+    const changes = this.#changes;
     this.#editMembers();
-    let members = nameText === undefined ? "" : `"event":${nameText}`;
-    if (hasAdded)
+    let members = name === undefined ? "" : `"event":${name}`;
+    if (this.#addedEnd > this.#entryCount)
       for (let level = this.#levelNames.length - 1; level >= 0; level--) {
         const member = this.#addTo(level);
         if (member !== "") members = members === "" ? member : `${members},${member}`;
       }
     if (this.#hasTop) {
       for (const top of this.#top)
-        if (top.isRemoved && top.type !== TokenType.Absent)
-          edits.replace(top.start, top.end, "null");
+        if (top.isRemoved && top.type !== TokenType.Absent) {
+          const { start, end } = this.#rules.nullText;
+          changes.replace(top.start, top.end, start, end);
+          changes.scanText();
+        }
     }
     if (members === "") return;
-    const start = this.#item.table[this.#item.row + Row.ItemStart]! + 1;
-    edits.replace(start, start, isBlank(this.#item.body, start) ? members : `${members},`);
+    const at = this.#item.table[this.#item.row + Row.ItemStart]! + 1;
+    const text = changes.addText(isBlank(this.#item.body, at) ? members : `${members},`);
+    changes.replace(at, at, text, changes.textsEnd);
+    changes.scanText();
   }
 
   /** Adds the edits of found members, and reads the objects of each level. */
   #editMembers(): void {
-    const edits = this.#edits;
+    const changes = this.#changes;
     const found = this.#found;
     const removed = this.#removedIn;
     removed.fill(0);
@@ -303,26 +423,38 @@ export class EventMembers implements SchemaMembers {
     for (let entry = this.#first; entry < this.#end; entry++) {
       const at = entry * Found.Words;
       const path = found[at + Found.Path]!;
-      const state = this.#states[entry];
+      const state = this.#states[entry]!;
       if (path === FoundPath.Container) {
         // The object of the event follows the object of the properties, and has precedence.
         const level = found[at + Found.Type]!;
+        if (this.#containerStarts[level] !== found[at + Found.Container]) removed[level] = 0;
         this.#containerStarts[level] = found[at + Found.Container]!;
         this.#containerMembers[level] = found[at + Found.Ordinal]! - removed[level]!;
-        removed[level] = 0;
-      } else if (state === State.Replaced) {
-        edits.replace(
-          found[at + Found.ValueStart]!,
-          found[at + Found.ValueEnd]!,
-          this.#texts[entry]!,
-        );
       } else if (state === State.Removed) {
         const level = this.#levelOf[path]!;
+        if (this.#containerStarts[level] !== found[at + Found.Container]) {
+          this.#containerStarts[level] = found[at + Found.Container]!;
+          removed[level] = 0;
+        }
         const isFirst = removed[level]! === found[at + Found.Ordinal]!;
         removed[level]!++;
         this.#cutMember(found[at + Found.Start]!, found[at + Found.ValueEnd]!, isFirst);
+        this.#noteType(path, TokenType.Absent);
+      } else if (state !== State.Sent) {
+        const [start, end] = [found[at + Found.ValueStart]!, found[at + Found.ValueEnd]!];
+        if (state === State.Hashed) changes.hash(start, end);
+        else changes.replace(start, end, this.#textStarts[entry]!, this.#textEnds[entry]!);
+        this.#noteType(path, this.typeOf(entry + 1));
       }
     }
+  }
+
+  /** Notes the new type of a property, if the table has it. */
+  #noteType(path: number, type: TokenType): void {
+    const inTable = this.#inTable[path]!;
+    if (inTable === InTable.Nothing) return;
+    if (inTable === InTable.Span) this.#changes.scanText();
+    else this.#changes.setPropertyType(inTable, type);
   }
 
   /** Cuts a member with one comma. `isFirst`: no member is left before it. */
@@ -331,24 +463,24 @@ export class EventMembers implements SchemaMembers {
     if (isFirst) {
       let after = end;
       while (body[after]! <= Ascii.Space) after++;
-      this.#edits.replace(start, body[after] === Ascii.Comma ? after + 1 : end, "");
+      this.#changes.replace(start, body[after] === Ascii.Comma ? after + 1 : end, 0, 0);
     } else {
       let before = start - 1;
       while (body[before] !== Ascii.Comma) before--;
-      this.#edits.replace(before, end, "");
+      this.#changes.replace(before, end, 0, 0);
     }
   }
 
   /** Writes the added members of a level, or returns a member of the event with them, or "". */
   #addTo(level: number): string {
-    const added = this.#addedTexts(level);
-    if (added === "") return "";
     const start = this.#isRemovedWhole(level) ? 0 : this.#containerStarts[level]!;
     if (start !== 0) {
-      const comma = this.#containerMembers[level]! > 0 ? "," : "";
-      this.#edits.replace(start + 1, start + 1, added + comma);
+      this.#addToObject(level, start + 1);
       return "";
     }
+    const added = this.#addedTexts(level);
+    if (added === "") return "";
+    const changes = this.#changes;
     const object = `{${added}}`;
     const field =
       level === MemberLevel.Properties ? this.#propertiesField() : this.#topFields()[level - 1]!;
@@ -360,19 +492,62 @@ export class EventMembers implements SchemaMembers {
       !isEmptyArray(this.#item.body, field.start, field.end)
     )
       return "";
-    this.#edits.replace(field.start, field.end, object);
+    changes.replace(field.start, field.end, changes.addText(object), changes.textsEnd);
+    changes.scanText();
     return "";
+  }
+
+  /** Inserts the added members of a level at the beginning of its object. */
+  #addToObject(level: number, at: number): void {
+    const changes = this.#changes;
+    const { commaText, nameTexts } = this.#rules;
+    let hasBefore = false;
+    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
+      const path = this.#found[entry * Found.Words + Found.Path]!;
+      if (this.#levelOf[path] !== level || this.#states[entry] === State.Removed) continue;
+      if (hasBefore) changes.replace(at, at, commaText.start, commaText.end);
+      hasBefore = true;
+      const name = nameTexts[path - 1]!;
+      changes.replace(at, at, name.start, name.end);
+      changes.replace(at, at, this.#textStarts[entry]!, this.#textEnds[entry]!);
+      this.#noteType(path, this.#textTypes[entry] as TokenType);
+    }
+    if (hasBefore && this.#containerMembers[level]! > 0)
+      changes.replace(at, at, commaText.start, commaText.end);
   }
 
   /** Returns the added members of a level as JSON, or "". */
   #addedTexts(level: number): string {
-    let texts = "";
-    for (const [path, text] of this.#added) {
-      if (this.#levelOf[path] !== level) continue;
-      const member = `${this.#nameTexts[path - 1]}:${text}`;
-      texts = texts === "" ? member : `${texts},${member}`;
+    const { texts } = this.#changes;
+    let members = "";
+    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
+      const path = this.#found[entry * Found.Words + Found.Path]!;
+      if (this.#levelOf[path] !== level || this.#states[entry] === State.Removed) continue;
+      const name = this.#rules.nameTexts[path - 1]!;
+      const value = texts.toString("utf8", this.#textStarts[entry], this.#textEnds[entry]);
+      const member = texts.toString("utf8", name.start, name.end) + value;
+      members = members === "" ? member : `${members},${member}`;
     }
-    return texts;
+    return members;
+  }
+
+  /**
+   * After `edit`: writes the objects in the properties whose members were changed to the texts of
+   * the changes, for a schema that reads them.
+   */
+  writeChangedObjects(): void {
+    for (let entry = this.nextProperty(0); entry !== 0; entry = this.nextProperty(entry)) {
+      if (this.#innerLevelOf[this.pathAt(entry)] === 0 || !this.isSent(entry)) continue;
+      const changes = this.#changes;
+      const value = changes.changedPart(
+        this.#item.body,
+        { start: this.startOf(entry), end: this.endOf(entry) },
+        (one) => this.#rules.hash.ofJson(one),
+      );
+      const start = changes.addBytes(value);
+      this.#states[entry - 1] = State.Replaced;
+      this.#setText(entry, start, changes.textsEnd);
+    }
   }
 
   #propertiesField(): Pick<TopField, "type" | "start" | "end"> {
@@ -395,7 +570,8 @@ export class EventMembers implements SchemaMembers {
   #isAddedInside(path: number): boolean {
     const level = this.#innerLevelOf[path]!;
     if (level === 0) return false;
-    for (const added of this.#added.keys()) if (this.#levelOf[added] === level) return true;
+    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++)
+      if (this.#isMemberOf(level, entry) && this.#states[entry] !== State.Removed) return true;
     return false;
   }
 
@@ -403,13 +579,15 @@ export class EventMembers implements SchemaMembers {
   #removeInside(path: number): void {
     const level = this.#innerLevelOf[path]!;
     if (level === 0) return;
-    for (let entry = this.#first; entry < this.#end; entry++) {
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (path !== FoundPath.Container && this.#levelOf[path] === level)
-        this.#states[entry] = State.Removed;
-    }
-    for (const path of this.#added.keys())
-      if (this.#levelOf[path] === level) this.#added.delete(path);
+    for (let entry = this.#first; entry < this.#end; entry++)
+      if (this.#isMemberOf(level, entry)) this.#states[entry] = State.Removed;
+    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++)
+      if (this.#isMemberOf(level, entry)) this.#states[entry] = State.Removed;
+  }
+
+  #isMemberOf(level: number, entry: number): boolean {
+    const path = this.#found[entry * Found.Words + Found.Path]!;
+    return path !== FoundPath.Container && this.#levelOf[path] === level;
   }
 
   /** The fields `$set`, `$set_once` and `$unset` of the event itself, read at the first use. */
@@ -433,12 +611,13 @@ export class EventMembers implements SchemaMembers {
     top.end = table[span + 1]!;
     top.isRemoved = false;
   }
+}
 
-  /** Returns the field of the event itself for the paths of whole person fields. */
-  #topOf(path: number): TopField | undefined {
-    if (path > this.#rules.lastTopPath) return undefined;
-    return this.#topFields()[path - 1];
-  }
+function inTableOf({ level, name }: CompiledRules["pathNames"][number]): number {
+  if (level !== MemberLevel.Properties) return InTable.Nothing;
+  return spannedProperties.has(name)
+    ? InTable.Span
+    : (typedProperties.get(name) ?? InTable.Nothing);
 }
 
 /** Returns whether an object is empty. `start` follows its opening brace. */
@@ -446,12 +625,4 @@ function isBlank(body: Buffer, start: number): boolean {
   let at = start;
   while (body[at]! <= Ascii.Space) at++;
   return body[at] === Ascii.CloseBrace;
-}
-
-/** Returns the value of a JSON text, or undefined for an object or array. */
-export function scalarOf(text: string): string | number | boolean | null | undefined {
-  const value = JSON.parse(text) as unknown;
-  return typeof value === "object" && value !== null
-    ? undefined
-    : (value as string | number | boolean | null);
 }

@@ -10,16 +10,15 @@ import type { JsonSchema } from "./schema-subset.ts";
 
 /** The members of the `properties` of one event. An entry is a number from 1 on. */
 export interface SchemaMembers {
-  readonly body: Buffer;
+  /** Returns the buffer with the value of an entry, at [startOf, endOf). */
+  bodyOf(entry: number): Buffer;
   /** Returns the last member with a path, or 0. */
   entryOf(path: number): number;
   typeOf(entry: number): TokenType;
   startOf(entry: number): number;
   endOf(entry: number): number;
-  readonly firstEntry: number;
-  readonly lastEntry: number;
-  /** Whether an entry is a member of `properties` itself, not of an object inside. */
-  isProperty(entry: number): boolean;
+  /** Returns the next entry of a member of `properties` itself, from 0 on; 0 at the end. */
+  nextProperty(entry: number): number;
   /** Returns the path of a member; 0 if it has none. */
   pathAt(entry: number): number;
   nameAt(entry: number): string;
@@ -40,13 +39,21 @@ export function isSdkProperty(name: string): boolean {
 
 const noErrors: readonly string[] = [];
 
-/** `pathOf` returns the number of a member of `properties`, by its name. */
+/**
+ * `pathOf` returns the number of a member of `properties`, by its name. `counts` has an element for
+ * each `SchemaResult`.
+ */
 export function compileSchema(
   schema: EventSchema,
   pathOf: (name: string) => number,
+  counts: Float64Array,
 ): CompiledSchema {
-  return new CompiledSchema(schema, pathOf);
+  return new CompiledSchema(schema, pathOf, counts);
 }
+
+/** The result of a schema, and its index in the counts of a schema. */
+export const SchemaResult = { valid: 0, invalid: 1 } as const;
+export type SchemaResult = keyof typeof SchemaResult;
 
 interface PropertyCheck {
   readonly name: string;
@@ -63,14 +70,18 @@ export class CompiledSchema {
   readonly readsAll: boolean;
   /** The member of records whose properties are valid, as JSON. */
   readonly validStamp: string;
-  /** Number of checked events. */
-  valid = 0;
-  invalid = 0;
+  /** Number of checked events by `SchemaResult`. */
+  readonly counts: Float64Array;
   readonly #checks: readonly PropertyCheck[];
   readonly #named: ReadonlySet<number>;
   readonly #other: ValueSchema | false | undefined;
 
-  constructor({ event, version, mode, properties }: EventSchema, pathOf: (name: string) => number) {
+  constructor(
+    { event, version, mode, properties }: EventSchema,
+    pathOf: (name: string) => number,
+    counts: Float64Array,
+  ) {
+    this.counts = counts;
     this.event = event;
     this.version = version;
     this.mode = mode;
@@ -79,7 +90,9 @@ export class CompiledSchema {
     const values = new Map(Object.entries(schema.properties ?? {}));
     const required = new Set(schema.required);
     this.#checks = [...new Set([...values.keys(), ...required])].map((name) => ({
-      ...{ name, path: pathOf(name), isRequired: required.has(name) },
+      name,
+      path: pathOf(name),
+      isRequired: required.has(name),
       value: new ValueSchema(values.get(name) ?? {}),
     }));
     this.#named = new Set([...values.keys()].map(pathOf));
@@ -118,9 +131,9 @@ export class CompiledSchema {
     before: ErrorList | undefined,
   ): ErrorList | undefined {
     let errors = before;
-    for (let entry = members.firstEntry; entry <= members.lastEntry; entry++) {
+    for (let entry = members.nextProperty(0); entry !== 0; entry = members.nextProperty(entry)) {
       if (errors?.isFull) break;
-      if (!members.isProperty(entry) || members.hasDollarAt(entry)) continue;
+      if (members.hasDollarAt(entry)) continue;
       if (this.#named.has(members.pathAt(entry))) continue;
       if (other !== false && other.mayPass(members, entry)) continue;
       const name = members.nameAt(entry);
@@ -134,7 +147,8 @@ export class CompiledSchema {
 }
 
 function valueAt(members: SchemaMembers, entry: number): unknown {
-  return JSON.parse(members.body.toString("utf8", members.startOf(entry), members.endOf(entry)));
+  const body = members.bodyOf(entry);
+  return JSON.parse(body.toString("utf8", members.startOf(entry), members.endOf(entry)));
 }
 
 /** Returns the schema of additional properties: false for none, undefined for any. */
@@ -225,16 +239,18 @@ class ValueSchema {
     switch (type) {
       case TokenType.PlainString:
       case TokenType.EmptyString: {
+        if (this.#values === undefined && this.#strings === undefined) return true;
+        const body = members.bodyOf(entry);
         const [start, end] = [members.startOf(entry) + 1, members.endOf(entry) - 1];
-        if (this.#values !== undefined && !this.#hasText(members.body, start, end)) return false;
-        return this.#strings === undefined || this.#strings.passes(members.body, start, end);
+        if (this.#values !== undefined && !this.#hasText(body, start, end)) return false;
+        return this.#strings === undefined || this.#strings.passes(body, start, end);
       }
       case TokenType.EscapedString:
         return this.#values === undefined && this.#strings === undefined;
       case TokenType.Number: {
         if (this.#values === undefined && this.#numbers === undefined && !this.#needsInteger)
           return true;
-        const value = numberAt(members.body, members.startOf(entry), members.endOf(entry));
+        const value = numberAt(members.bodyOf(entry), members.startOf(entry), members.endOf(entry));
         if (this.#needsInteger && !Number.isInteger(value)) return false;
         if (this.#values?.has(value) === false) return false;
         return this.#numbers === undefined || this.#numbers.errorOf(value) === undefined;
@@ -337,7 +353,10 @@ class NumberRange {
 
   static of(schema: JsonSchema): NumberRange | undefined {
     const bounds = [
-      ...[schema.minimum, schema.maximum, schema.exclusiveMinimum, schema.exclusiveMaximum],
+      schema.minimum,
+      schema.maximum,
+      schema.exclusiveMinimum,
+      schema.exclusiveMaximum,
     ];
     return bounds.every((bound) => bound === undefined) ? undefined : new NumberRange(schema);
   }

@@ -2,18 +2,27 @@
 
 import type { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
+import { Ascii } from "../platform/base/ascii.ts";
 
 /** Replaces values by their HMAC with the project's secret. */
 export class ValueHash {
+  readonly secret: Uint8Array;
   readonly #key: KeyObject;
 
   constructor(secret: Uint8Array) {
+    this.secret = secret;
     this.#key = createSecretKey(secret);
   }
 
   /** Returns 64 hexadecimal digits. */
   of(text: string | Uint8Array): string {
     return createHmac("sha256", this.#key).update(text).digest("hex");
+  }
+
+  /** Returns the hash of a JSON value, as JSON. The quotes of a string without escapes do not count. */
+  ofJson(value: Buffer): string {
+    const text = value[0] === Ascii.Quote ? value.subarray(1, -1) : value;
+    return `"${this.of(text)}"`;
   }
 }
 

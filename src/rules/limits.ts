@@ -7,12 +7,10 @@ export const schemasMax = 100;
 export const elementsMax = 200;
 /** Maximum characters of an event name, a pattern, a path or a value. */
 export const ruleTextCharsMax = 200;
-/** Maximum number of `*` in one pattern. */
-export const starsMax = 8;
-/** Maximum number of patterns with `*` in all rules. */
-export const globsMax = 1_000;
-/** Maximum number of times that the rules hash or cut the value of one path. */
-export const valuePassesMax = 20;
+/** Maximum number of patterns with `*`, conditions on properties and paths in actions, in all rules. */
+export const stepsMax = 1_000;
+/** Maximum number of bytes to which a text is cut. */
+export const cutBytesMax = 4_096;
 /** Maximum nesting of maps and lists, including the schemas. */
 export const rulesDepthMax = 32;
 /** Maximum nesting of schemas. The schema of `properties` is the first level. */

@@ -4,33 +4,32 @@ import { isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
 import type { Lane } from "../platform/base/lane.ts";
 import { findConflicts } from "./conflicts.ts";
 import {
+  cutBytesMax,
   elementsMax,
-  globsMax,
   rulesFileBytesMax,
   rulesMax,
   ruleTextCharsMax,
   schemasMax,
-  starsMax,
-  valuePassesMax,
+  stepsMax,
 } from "./limits.ts";
 import {
   type Action,
   type EventSchema,
   effectProperties,
-  type IpRule,
+  ipRules,
   type Match,
   noPrivacy,
   type Privacy,
   type PropertyMatch,
   type PropertyPath,
   type Rule,
-  type RuleMode,
   type RulesFile,
+  ruleModes,
   type Scalar,
   schemaModes,
   splitPath,
 } from "./rules-file.ts";
-import { globsOf, valuePassesOf } from "./rules-work.ts";
+import { stepsOf } from "./rules-work.ts";
 import { readPropertiesSchema } from "./schema-subset.ts";
 import { type Member, type RuleError, shown, YamlReader } from "./yaml-reader.ts";
 
@@ -38,8 +37,6 @@ export type { RuleError } from "./yaml-reader.ts";
 
 export type ParsedRules = { readonly rules: RulesFile } | { readonly errors: readonly RuleError[] };
 
-export const ipRules: readonly IpRule[] = ["keep", "truncate", "hash", "drop"];
-export const ruleModes: readonly RuleMode[] = ["enforce", "observe"];
 const lanes: readonly Lane[] = ["live", "historical"];
 export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */
@@ -281,10 +278,11 @@ class RulesReader {
 
   #bytes(member: Member): number | undefined {
     const bytes = this.#yaml.number(member);
-    if (bytes === undefined || (Number.isSafeInteger(bytes) && bytes > 0)) return bytes;
+    if (bytes === undefined) return undefined;
+    if (Number.isSafeInteger(bytes) && bytes > 0 && bytes <= cutBytesMax) return bytes;
     return this.#yaml.fail(
       member.value!,
-      `${member.name} must be a whole number of bytes above 0 (got ${bytes})`,
+      `${member.name} must be a whole number of bytes from 1 to ${cutBytesMax} (got ${bytes})`,
     );
   }
 
@@ -343,18 +341,12 @@ class RulesReader {
 
   /** Refuses files that would make one event slow. */
   #refuseMuchWork(root: ParsedNode, rules: readonly Rule[]): void {
-    const globs = globsOf(rules);
-    if (globs > globsMax)
+    const steps = stepsOf(rules);
+    if (steps > stepsMax)
       this.#yaml.fail(
         root,
-        `the rules have ${globs} patterns with *; the maximum is ${globsMax}: use exact names`,
+        `the rules have ${steps} steps; the maximum is ${stepsMax}: each pattern with *, condition on a property and path in an action is a step. Combine rules, as match.event can be a list, or use exact names`,
       );
-    for (const [path, passes] of valuePassesOf(rules))
-      if (passes > valuePassesMax)
-        this.#yaml.fail(
-          root,
-          `${passes} times a rule hashes or cuts ${shown(path)}; the maximum is ${valuePassesMax}: combine the rules, as match.event can be a list`,
-        );
   }
 
   /** The value of a member of a rule; the rule itself if it has no such member. */
@@ -430,15 +422,12 @@ class RulesReader {
         `keep_only is for properties, and never removes members of $set: name ${shown(path)} in remove to remove it`,
       );
     else if (wholeKinds.includes(kind) && effectProperties.includes(path))
-      fail(`${path} has an effect as a whole: ${kind} one of its members, as in $set.email`);
+      fail(whyNotWhole(path, kind));
   }
 
   #patterns(member: Member): string[] | undefined {
     const texts = this.#textNodes(member, { orOne: true });
     for (const { text, node } of texts ?? []) {
-      const stars = text.split("*").length - 1;
-      if (stars > starsMax)
-        this.#yaml.fail(node, `${shown(text)} has ${stars} times *; the maximum is ${starsMax}`);
       if (/^\/.*\/[dgimsuvy]*$/.test(text))
         this.#yaml.fail(
           node,
@@ -505,6 +494,14 @@ function whyNoPath(path: string): string {
   const [, object = "", name = ""] = /^(\$set\.|\$set_once\.)?(.*)$/s.exec(path)!;
   const escaped = name.replace(/\\[.\\]|\./g, (found) => (found === "." ? "\\." : found));
   return `nested properties are not supported; for the property whose name has a dot, write ${object}${escaped}`;
+}
+
+/** Why an action cannot replace the whole value of a property with an effect. */
+function whyNotWhole(path: string, kind: string): string {
+  const what = `${path} changes people or groups, so ${kind} cannot replace its value`;
+  return splitPath(`${path}.a`)?.object === undefined
+    ? `${what}. Its members have no path: name ${path} in remove to remove it`
+    : `${what}: name one of its members, such as ${path}.email`;
 }
 
 interface Element<T> {

@@ -4,10 +4,12 @@
 import type { Lane } from "../platform/base/lane.ts";
 
 /** What happens with the client's address in `ip` of the stored record. */
-export type IpRule = "keep" | "truncate" | "hash" | "drop";
+export const ipRules = ["keep", "truncate", "hash", "drop"] as const;
+export type IpRule = (typeof ipRules)[number];
 
 /** `enforce` applies a rule. `observe` only counts what the rule would do. */
-export type RuleMode = "enforce" | "observe";
+export const ruleModes = ["enforce", "observe"] as const;
+export type RuleMode = (typeof ruleModes)[number];
 
 /**
  * Names a member: `email` of `properties`, `$set.email` of `$set`, and `$set_once.email` of
@@ -66,6 +68,13 @@ export type Action =
   | { readonly kind: "rename"; readonly event: string }
   /** Cuts strings to at most this number of UTF-8 bytes, at a character boundary. */
   | { readonly kind: "cut"; readonly bytes: ReadonlyMap<PropertyPath, number> };
+
+/** Returns the paths that an action names. */
+export function pathsOf(action: Action): readonly PropertyPath[] {
+  if ("paths" in action) return action.paths;
+  if (action.kind === "set") return [...action.values.keys()];
+  return action.kind === "cut" ? [...action.bytes.keys()] : [];
+}
 
 export interface Rule {
   /** Unique in the file: `[a-z0-9-]{1,64}`. */

@@ -1,9 +1,9 @@
 // The JSON Schema of a rules file, for editors. It describes the form of a file. `parseRules` also
 // finds duplicate names and conflicts between rules, which a JSON Schema cannot express.
 
-import { elementsMax, rulesMax, ruleTextCharsMax, schemasMax, starsMax } from "./limits.ts";
-import { ipRules, keyProperties, ruleModes, ruleNameForm } from "./parse.ts";
-import { effectProperties, schemaModes } from "./rules-file.ts";
+import { cutBytesMax, elementsMax, rulesMax, ruleTextCharsMax, schemasMax } from "./limits.ts";
+import { keyProperties, ruleNameForm } from "./parse.ts";
+import { effectProperties, ipRules, ruleModes, schemaModes } from "./rules-file.ts";
 import { type KeywordKind, schemaKeywords, schemaTypes } from "./schema-subset.ts";
 
 const text = { type: "string", minLength: 1, maxLength: ruleTextCharsMax };
@@ -28,7 +28,7 @@ function described(description: string, schema: object): object {
   return { description, ...schema };
 }
 
-const pattern = { ...text, pattern: `^(?!/.*/[dgimsuvy]*$)[^*]*(?:\\*[^*]*){0,${starsMax}}$` };
+const pattern = { ...text, not: { pattern: "^/.*/[dgimsuvy]*$" } };
 const path = {
   ...text,
   pattern: "^(?:\\$set\\.|\\$set_once\\.)?(?:[^*.\\\\]|\\\\[.\\\\])+$",
@@ -82,7 +82,7 @@ const changingActions = {
     ...listOf(ref("changed_path")),
   }),
   cut: described("Maximum bytes of the texts in these properties.", {
-    ...mapOf({ type: "integer", minimum: 1 }, ref("changed_path")),
+    ...mapOf({ type: "integer", minimum: 1, maximum: cutBytesMax }, ref("changed_path")),
   }),
   set: described("Properties to set.", mapOf(ref("scalar"), ref("changed_path"))),
   rename: described("The new name of the event.", { ...text, pattern: "^[^*]*$" }),

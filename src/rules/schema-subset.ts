@@ -7,7 +7,13 @@ import { patternError } from "./schema-pattern.ts";
 import { type Member, shown, type YamlReader } from "./yaml-reader.ts";
 
 export const schemaTypes: readonly string[] = [
-  ...["object", "array", "string", "number", "integer", "boolean", "null"],
+  "object",
+  "array",
+  "string",
+  "number",
+  "integer",
+  "boolean",
+  "null",
 ];
 
 export type KeywordKind =

@@ -46,7 +46,11 @@ export type NodeClient<Client extends { capture(message: never): unknown }> = Om
 `;
 
 const typeNames: Readonly<Record<string, string>> = {
-  ...{ string: "string", number: "number", integer: "number", boolean: "boolean", null: "null" },
+  string: "string",
+  number: "number",
+  integer: "number",
+  boolean: "boolean",
+  null: "null",
 };
 
 interface Place {

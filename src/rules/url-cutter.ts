@@ -1,6 +1,7 @@
 // Cuts query parameters and the fragment from a URL, as text, so that the rest keeps its spelling.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
 import type { Privacy, PropertyPath } from "./rules-file.ts";
 
 const urlNames = [
@@ -31,6 +32,16 @@ export class UrlCutter {
     this.#sentLengthMax = 3 * Math.max(0, ...cutQuery.map((name) => Buffer.byteLength(name)));
     this.#cutsAll = cutQuery.includes("*");
     this.#cutsFragment = cutFragment;
+  }
+
+  /** Returns whether a URL in JSON may have a part that is cut. */
+  mayCut(json: Buffer, start: number, end: number): boolean {
+    for (let at = start; at < end; at++) {
+      const byte = json[at];
+      // Escapes can be any character.
+      if (byte === questionMark || byte === hash || byte === Ascii.Backslash) return true;
+    }
+    return false;
   }
 
   cut(url: string): string {
@@ -78,6 +89,8 @@ function decoded(sentName: string): string {
 }
 
 const percent = 0x25;
+const hash = 0x23;
+const questionMark = 0x3f;
 
 /** Returns the value of a hexadecimal digit; -1 for any other byte. */
 function digitOf(byte: number | undefined): number {

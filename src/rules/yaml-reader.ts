@@ -75,7 +75,11 @@ export class YamlReader {
     const tokens = this.#tokens();
     if (tokens === undefined) return undefined;
     const composer = new Composer({
-      ...{ strict: true, stringKeys: true, merge: false, schema: "core", resolveKnownTags: false },
+      strict: true,
+      stringKeys: true,
+      merge: false,
+      schema: "core",
+      resolveKnownTags: false,
       // The library compares all pairs of keys, which takes long for a large map.
       uniqueKeys: false,
       prettyErrors: false,

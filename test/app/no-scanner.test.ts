@@ -48,7 +48,9 @@ test("penstock doctor reports a missing native scanner", () => {
   const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
   expect(checks).toContainEqual(
     expect.objectContaining({
-      ...{ check: "addons", level: "fail", fix: "npm run setup" },
+      check: "addons",
+      level: "fail",
+      fix: "npm run setup",
       found: "scanner is not built, or not for this Node: no other command starts",
     }),
   );
@@ -75,7 +77,9 @@ describe("a package of another platform", () => {
       expect(status).toBe(1);
       const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
       expect(checks).toContainEqual({
-        ...{ check: "addons", level: "fail", fix: `install the package for ${host}` },
+        check: "addons",
+        level: "fail",
+        fix: `install the package for ${host}`,
         found: `scanner is for ${other}, and this host is ${host}: no other command starts`,
       });
     },

@@ -105,7 +105,10 @@ exec "${findNatsServer()}" "$@"
     );
     const gateway = penstockWith(
       { PENSTOCK_NATS_SERVER: binary },
-      ...["up", "--data-dir", temporaryFolder(), ...start],
+      "up",
+      "--data-dir",
+      temporaryFolder(),
+      ...start,
     );
     await expect
       .poll(() => gateway.said.out || gateway.exitCode, { timeout: 60_000 })

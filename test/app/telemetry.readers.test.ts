@@ -52,8 +52,17 @@ test("`penstock sink` exports its metrics over OTLP, and copies events while no 
   expect(await send()).toBe(200);
   const sink = penstockWith(
     env,
-    ...["sink", "posthog", upstream.url, "--state", temporaryFolder(), "--key", `${id}=${key}`],
-    ...["--sink-port", "0", "--data-dir", temporaryFolder()],
+    "sink",
+    "posthog",
+    upstream.url,
+    "--state",
+    temporaryFolder(),
+    "--key",
+    `${id}=${key}`,
+    "--sink-port",
+    "0",
+    "--data-dir",
+    temporaryFolder(),
   );
   await expect.poll(() => sumOf("penstock_sink_events_total"), within).toBe(1);
   expect(serviceOf("penstock_sink_events_total")).toBe("penstock-sink");

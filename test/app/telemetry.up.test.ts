@@ -10,9 +10,14 @@ test("the workers and the effects process export telemetry", async () => {
   onTestFinished(() => receiver.close());
   const { child, url } = await upOn(
     temporaryFolder(),
-    ...["--workers", "2", "--otel-exporter-otlp-endpoint", receiver.url],
-    ...["--otel-traces-sampler", "parentbased_always_off"],
-    ...["--otel-metric-export-interval", "200"],
+    "--workers",
+    "2",
+    "--otel-exporter-otlp-endpoint",
+    receiver.url,
+    "--otel-traces-sampler",
+    "parentbased_always_off",
+    "--otel-metric-export-interval",
+    "200",
   );
   const body = JSON.stringify({ api_key: "phc_demo", event: "e", distinct_id: "u" });
   const answer = await fetch(`${url}/capture/`, { method: "POST", body, headers: { traceparent } });
@@ -50,8 +55,15 @@ test("invalid variables of OpenTelemetry are ignored: exporting processes log a 
   const folder = temporaryFolder();
   const up = penstockWith(
     env,
-    ...["up", "--data-dir", folder, "--port", "0", "--admin-port", "0"],
-    ...["--stream-bytes-max", "67108864"],
+    "up",
+    "--data-dir",
+    folder,
+    "--port",
+    "0",
+    "--admin-port",
+    "0",
+    "--stream-bytes-max",
+    "67108864",
   );
   await expect.poll(() => up.said.out, { timeout: 40_000 }).toContain("Penstock is up");
   const logged = up.said.err.split("\n").filter((line) => line.includes('"penstock"'));

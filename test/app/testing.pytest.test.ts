@@ -43,8 +43,11 @@ async function startWith(program: string, secondsMax: number, env: NodeJS.Proces
 test("the pytest fixture starts the gateway without settings of other gateways", async () => {
   const program = "console.error(JSON.stringify(process.env)); process.exit(3);";
   const env = {
-    ...{ PENSTOCK_NATS_URL: "nats://127.0.0.1:1", PENSTOCK_NATS_SERVER: "/nats-server" },
-    ...{ PENSTOCK_NATS_SERVER_X: "x", NODE_OPTIONS: "--no-warnings", OTHER: "kept" },
+    PENSTOCK_NATS_URL: "nats://127.0.0.1:1",
+    PENSTOCK_NATS_SERVER: "/nats-server",
+    PENSTOCK_NATS_SERVER_X: "x",
+    NODE_OPTIONS: "--no-warnings",
+    OTHER: "kept",
   };
   const { stdout, stderr } = await startWith(program, 20, env);
   expect(stdout).toBe("penstock did not start (exit code 3): see its output\n");

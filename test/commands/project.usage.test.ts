@@ -15,7 +15,9 @@ test("project usage fails only for a missing project", async () => {
     return { status, out: child.said.out, err };
   };
   const absentOf = (known: string) => ({
-    ...{ status: 1, out: "", err: `penstock: there is no project nope; ${known}\n` },
+    status: 1,
+    out: "",
+    err: `penstock: there is no project nope; ${known}\n`,
   });
   const none = absentOf("there are no projects");
   expect(await project("usage", "nope"), "without a registry").toEqual(none);
@@ -30,8 +32,14 @@ test("project usage fails only for a missing project", async () => {
   const bucket = await openUsageBucket(rig.connection, { ...place, log: { warn: () => {} } });
   const counts = { rateLimitedRequests: 0, rateLimitedEvents: 0, rateLimitedBytes: 0 };
   const record = {
-    ...{ accepted: 7, storedBytes: 70, unknown: 0, dropped: 0, ...counts },
-    ...{ sinceMs: 0, atMs: 0, lately: { seconds: 10, accepted: 7, rateLimited: 0 } },
+    accepted: 7,
+    storedBytes: 70,
+    unknown: 0,
+    dropped: 0,
+    ...counts,
+    sinceMs: 0,
+    atMs: 0,
+    lately: { seconds: 10, accepted: 7, rateLimited: 0 },
   };
   await bucket.put(usageKey("gone", "process"), usageValue(record));
   const { status, out } = await project("usage", "gone", "--json");

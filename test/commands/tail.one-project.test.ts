@@ -112,7 +112,10 @@ describe("tail", () => {
   test("skips lines that are not events with one report per message", async () => {
     const record = (event: string) =>
       JSON.stringify({
-        ...{ project_id: "gamma", event, distinct_id: "d", properties: {} },
+        project_id: "gamma",
+        event,
+        distinct_id: "d",
+        properties: {},
         timestamp: "2026-01-02T03:04:05.000Z",
       });
     const text = [record("first"), "{", "null", "[1]", '{"event":1}', record("last")].join("\n");

@@ -2,7 +2,7 @@ import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
 import { list } from "../../src/commands/project.ts";
 import { tail } from "../../src/commands/tail.ts";
-import { forTerminal } from "../../src/commands/terminal.ts";
+import { beginningOf, forTerminal } from "../../src/commands/terminal.ts";
 import { isProjectName, openBucket } from "../../src/gateway/projects/registry/bucket.ts";
 import { lanes } from "../../src/platform/nats/names.ts";
 import { commandWorld } from "../kit/command-context.ts";
@@ -68,4 +68,10 @@ describe("control characters in names and events", () => {
     for (const character of hostile.replaceAll(/[ -~]/g, ""))
       expect(isProjectName(`a${character}`)).toBe(false);
   });
+});
+
+test("a text is never cut inside a surrogate pair", () => {
+  expect(beginningOf("a😀b", 2)).toBe("a");
+  expect(beginningOf("a😀b", 3)).toBe("a😀");
+  expect(beginningOf("ab", 5)).toBe("ab");
 });

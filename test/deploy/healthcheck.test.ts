@@ -48,7 +48,8 @@ test.each([
 
 test("the health check of the container fails if nothing listens at the address", async () => {
   const settings = (port: string) => ({
-    ...{ PENSTOCK_ADMIN_PORT: port, PENSTOCK_ADMIN_HOST: "127.0.0.3" },
+    PENSTOCK_ADMIN_PORT: port,
+    PENSTOCK_ADMIN_HOST: "127.0.0.3",
   });
   expect(await exitCodeOf({ listens: "127.0.0.2", settings })).toBe(1);
 });

@@ -71,8 +71,10 @@ export class ImageKit {
       `copy-in ${certificates} ${path.dirname(certificates)}`,
     ];
     this.#baseImage("build", this.#debian("build", "minbase", buildPackages, hooks), [
-      ...["--env", `NODE_EXTRA_CA_CERTS=${certificates}`],
-      ...["--env", "PATH=/usr/local/bin:/usr/bin:/bin"],
+      "--env",
+      `NODE_EXTRA_CA_CERTS=${certificates}`,
+      "--env",
+      "PATH=/usr/local/bin:/usr/bin:/bin",
     ]);
     const nats = path.join(this.folder, "nats/usr/local/bin");
     mkdirSync(nats, { recursive: true });
@@ -84,9 +86,19 @@ export class ImageKit {
     ]);
     const container = path.join(root, "deploy", "container");
     this.buildah(
-      ...["build", "--isolation", "chroot", "--format", "docker", ...bases],
-      ...["--ignorefile", path.join(container, "Dockerfile.dockerignore")],
-      ...["-f", path.join(container, "Dockerfile"), "-t", image, root],
+      "build",
+      "--isolation",
+      "chroot",
+      "--format",
+      "docker",
+      ...bases,
+      "--ignorefile",
+      path.join(container, "Dockerfile.dockerignore"),
+      "-f",
+      path.join(container, "Dockerfile"),
+      "-t",
+      image,
+      root,
     );
   }
 
@@ -131,8 +143,14 @@ export class ImageKit {
 
 /** podman's own limits exceed the limits of this process on some hosts. Timers need systemd. */
 const limits = [
-  ...["--network", "host", "--health-interval", "disable"],
-  ...["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=1000:1000"],
+  "--network",
+  "host",
+  "--health-interval",
+  "disable",
+  "--ulimit",
+  "nofile=4096:4096",
+  "--ulimit",
+  "nproc=1000:1000",
 ];
 
 function run(program: string, args: readonly string[]): string {

@@ -175,8 +175,18 @@ describe("the package penstock", () => {
     expect(manifest).toMatchObject({ os: [process.platform], cpu: [process.arch] });
     const found = readdirSync(installed).filter((name) => name !== "runtime");
     expect(found.sort()).toEqual([
-      ...["LICENSE", "README.md", "THIRD-PARTY-LICENSES", "bin", "dist", "docs", "node_modules"],
-      ...["package.json", "posthog-js", "prebuilt", "scripts", "src"],
+      "LICENSE",
+      "README.md",
+      "THIRD-PARTY-LICENSES",
+      "bin",
+      "dist",
+      "docs",
+      "node_modules",
+      "package.json",
+      "posthog-js",
+      "prebuilt",
+      "scripts",
+      "src",
     ]);
     const inside = path.join(installed, "node_modules");
     for (const name of Object.keys(dependencies))
@@ -184,6 +194,7 @@ describe("the package penstock", () => {
     for (const name of ["node-gyp", "typescript", "vitest"])
       expect(readdirSync(inside)).not.toContain(name);
     const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
+    expect(files.filter((file) => /^runtime.*\/include\//.test(file))).toEqual([]);
     expect(files.filter((file) => /\.(map|ts)$/.test(file) && !file.startsWith("runtime"))).toEqual(
       [],
     );
@@ -295,7 +306,9 @@ describe("the package @penstock/consumer", () => {
     const manifest = path.join(modules, "@penstock/consumer/package.json");
     const { dependencies: own } = JSON.parse(readFileSync(manifest, "utf8"));
     expect(Object.keys(own)).toEqual([
-      ...["@nats-io/jetstream", "@nats-io/nats-core", "@nats-io/transport-node"],
+      "@nats-io/jetstream",
+      "@nats-io/nats-core",
+      "@nats-io/transport-node",
     ]);
   });
 

@@ -18,7 +18,12 @@ const slow = { timeout: 30_000 };
 test("the guide's sink with persons adds the person to each event", async () => {
   const sink = penstockWith(
     { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
-    ...["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"],
+    "sink",
+    "postgres",
+    ...nats,
+    "--sink-port",
+    "0",
+    "--with-person",
   );
   const { id, key: api_key } = await gateway.project();
   const send = async (event: object) =>
@@ -49,7 +54,8 @@ test("the guide's sink with persons adds the person to each event", async () => 
   const apart = { read: anon, paid: ada, looked: null };
   await expect.poll(personsAt, slow).toEqual(apart);
   await send({
-    ...{ event: "$identify", distinct_id: "ada" },
+    event: "$identify",
+    distinct_id: "ada",
     properties: { $anon_distinct_id: "anon-1" },
   });
   await expect.poll(personsAt, slow).toEqual({ ...apart, $identify: anon });
@@ -60,11 +66,9 @@ test("the guide's sink with persons adds the person to each event", async () => 
   );
   const shown = await asked(postgres.url, today);
   expect(shown.map(({ event, person_uuid: uuid }) => [event, uuid])).toEqual([
-    ...[
-      ["read", anon],
-      ["paid", anon],
-      ["looked", null],
-    ],
+    ["read", anon],
+    ["paid", anon],
+    ["looked", null],
     ["$identify", anon],
   ]);
   await asked(postgres.url, update);

@@ -130,7 +130,14 @@ test("the PostHog sink works with the NATS permissions of the guide", async () =
   const nats = server.url.replace("//", "//sink:sink-secret@");
   const sink = penstockWith(
     { PENSTOCK_NATS_URL: nats, PENSTOCK_SINK_TO: taking.url },
-    ...["sink", "posthog", "--state", newFolder(), "--sink-port", "0", "--projects", "shop"],
+    "sink",
+    "posthog",
+    "--state",
+    newFolder(),
+    "--sink-port",
+    "0",
+    "--projects",
+    "shop",
   );
   const sent = () => taking.events("phc_shop").map(({ distinct_id }) => distinct_id);
   await expect.poll(sent, slow).toEqual(["first", "last"]);

@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { managerOf } from "../../src/platform/nats/api.ts";
 import { freePort } from "../kit/free-port.ts";
 import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
@@ -33,6 +33,9 @@ interface ClusterStoreOptions {
 }
 
 export interface ClusterStore extends Store {
+  /** Creates a stream. Resolves when clients of every node can publish to it. */
+  addStream(config: NewStream): Promise<void>;
+  /** Resolves when all replicas of a stream are equal, and every node answers requests. */
   whole(stream: string): Promise<number>;
   stepDown(stream: string): Promise<void>;
   loseDisk(node: TestNatsServer): Promise<void>;
@@ -42,6 +45,12 @@ export interface ClusterStore extends Store {
    */
   partForGood(): Promise<void>;
   readonly network?: ClusterNetwork;
+}
+
+interface NewStream {
+  readonly name: string;
+  readonly subjects: string[];
+  readonly num_replicas: number;
 }
 
 const replicas = 3;
@@ -122,6 +131,7 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
         throw new Error(`find the leader of ${stream}: none within ${leaderMsMax} ms`);
       return leader;
     },
+    addStream: (config) => addStream(nodes, config),
     async whole(stream) {
       let last: StreamInfo | undefined;
       let ends: readonly number[] = [];
@@ -145,10 +155,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
       }
       // Streams may have leaders although JetStream itself has no leader. JetStream then does not
       // answer.
-      const led = await poll(wholeMsMax, () =>
-        askAny(nodes, (manager) => manager.streams.names().next()),
-      );
-      if (!led) throw new Error("wait for JetStream's own leader: it has none");
+      const led = await pollEach(nodes, wholeMsMax, (manager) => manager.streams.names().next());
+      if (!led) throw new Error("wait for JetStream's own leader: not every node knows it");
       return found;
     },
     async stepDown(stream) {
@@ -228,8 +236,9 @@ async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> 
   const led = await poll(startMsMax, () => ask(first, (manager) => manager.getAccountInfo()));
   const placed =
     led &&
-    (await poll(startMsMax, () =>
-      ask(first, (manager) => manager.streams.add(trial), changeMsMax),
+    (await addStream(nodes, trial).then(
+      () => true,
+      () => false,
     ));
   if (!placed)
     throw new Error(
@@ -238,6 +247,27 @@ async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> 
   await poll(startMsMax, () =>
     ask(first, (manager) => manager.streams.delete(trial.name), changeMsMax),
   );
+}
+
+/**
+ * A node passes messages to a new stream after it has learned of the stream's leader. Before,
+ * clients of the node get "jetstream is not enabled".
+ */
+async function addStream(nodes: readonly TestNatsServer[], config: NewStream): Promise<void> {
+  const [first] = nodes;
+  const added = await poll(startMsMax, () =>
+    ask(first!, (manager) => manager.streams.add(config), changeMsMax),
+  );
+  // The stream rejects this message.
+  const head = headers();
+  head.set("Nats-Expected-Stream", "none");
+  const subject = config.subjects[0]!.replaceAll(/[*>]/g, "trial");
+  const reached =
+    added &&
+    (await pollEach(nodes, startMsMax, (_, connection) =>
+      connection.request(subject, "", { timeout: askTimeoutMs, headers: head }),
+    ));
+  if (!reached) throw new Error(`add stream ${config.name}: not every node reaches its leader`);
 }
 
 interface OwnStreams {
@@ -275,6 +305,16 @@ async function askAny<T>(
     return answer;
   });
   return await Promise.any(answers).catch(() => undefined);
+}
+
+/** Returns whether each node answers the question in time. */
+async function pollEach(
+  nodes: readonly TestNatsServer[],
+  msMax: number,
+  question: Question<unknown>,
+): Promise<boolean> {
+  const answers = nodes.map((node) => poll(msMax, () => ask(node, question)));
+  return (await Promise.all(answers)).every((answer) => answer !== undefined);
 }
 
 async function ask<T>(

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { createLedger, type Ledger } from "../../bench/load/ledger.ts";
 
-export const loadNames = ["singles", "batches", "mixed", "projects"] as const;
+export const loadNames = ["singles", "batches", "mixed", "projects", "rules"] as const;
 export type LoadName = (typeof loadNames)[number];
 
 /**

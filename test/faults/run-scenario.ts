@@ -18,6 +18,9 @@ import { lostAnswers } from "./lost-answers.ts";
 import { isOlder } from "./nats-version.ts";
 import { randomFrom } from "./random.ts";
 import { differencesOf } from "./replicas.ts";
+import { ruledProject } from "./rules/ruled-events.ts";
+import type { RulesTotals } from "./rules/rules-ledger.ts";
+import { RulesLoad } from "./rules/rules-load.ts";
 import type {
   GatewayProcess,
   Scenario,
@@ -45,6 +48,8 @@ interface RunOptions {
 export interface RunResult extends ScenarioResult {
   readonly notes: readonly string[];
   readonly answers: Readonly<Record<string, number>>;
+  /** Only of the load `rules`. */
+  readonly rules?: RulesTotals;
 }
 
 const subjectPrefix = "penstock";
@@ -113,6 +118,11 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const { form, load, notes } = options;
   const events = createEventsOf(load, form);
   await addProjects(store, gateway, events);
+  const rules =
+    load === "rules"
+      ? new RulesLoad({ store, gateway, scenario, form, random: randomFrom(options.seed + 2) })
+      : undefined;
+  await rules?.start();
   const driver = startDriver({
     urls: [gateway.url],
     events,
@@ -129,20 +139,25 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
     await scenario.run(contextOf({ scenario, site, options, driver, events, notes }));
     driver.faultEnded();
     recoveryMs = await driver.recovered(settledMs[form], recoveryWatchMs);
+    await rules?.end();
   } finally {
-    await driver.stop();
+    await Promise.all([driver.stop(), rules?.stop()]);
   }
   const leftovers = await leftoversOf(gateway);
   const toldOfLoss = await hasToldOfLoss(gateway);
   if (load === "projects") notes.push(await batchCounts(gateway));
+  await rules?.takeMetrics();
   // A running gateway would continue to record the projects' usage.
   if (isCluster(store)) await gateway.kill("SIGKILL");
   const differences = isCluster(store) ? await differencesOf(store) : [];
   const [readUrl, secondUrl] = isCluster(store)
     ? store.nodes.map(({ url }) => url)
     : [store.readerUrl, store.readerUrl];
-  const reader = createStreamReader({ ...store, readerUrl: readUrl! }, events);
+  const readStore = { ...store, readerUrl: readUrl! };
+  const reader = createStreamReader(readStore, events, rules === undefined ? [] : [ruledProject]);
   await reader.read();
+  const ruled = await rules?.settle(readStore);
+  if (ruled !== undefined) notes.push(ruled.note);
   const { strange, counts } = driver;
   const settlement = reader.settlement();
   if (settlement.lost > 0)
@@ -163,6 +178,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const recovery = { recoveryMs, nothingRefused: counts.refused + counts.unknown === 0 };
   return {
     ...totals,
+    ...(ruled === undefined ? {} : { rules: ruled.totals }),
     strangeAnswers: strange,
     scenario: scenario.name,
     load,
@@ -171,6 +187,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
     faults: [
       ...brokenPromises({ ...settlement, ...forgiven }),
       ...(mayLose ? [] : differences),
+      ...(ruled?.faults ?? []),
       ...strange,
       ...leftovers,
       ...lostAnswers(counts.lostMs, gateway.closings(), scenario.answersLostMax),
@@ -205,7 +222,7 @@ async function hasToldOfLoss({ adminUrl }: GatewayProcess): Promise<boolean> {
  * has not lost it.
  */
 async function secondReading(store: Store, events: Events): Promise<string> {
-  const reader = createStreamReader(store, events);
+  const reader = createStreamReader(store, events, [ruledProject]);
   await reader.read();
   return `lost: of these, ${reader.settlement().lost} are not found in a second reading either`;
 }

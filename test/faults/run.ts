@@ -58,7 +58,7 @@ function commandLine(): Command {
     .addOption(
       new Option(
         "--load <name>",
-        "load: singles, batches, mixed, projects (repeatable; default: singles and batches)",
+        "load: singles, batches, mixed, projects, rules (repeatable; default: singles and batches)",
       )
         .argParser((value: string, before: readonly string[]) =>
           added(oneOf(loadNames, value), before),

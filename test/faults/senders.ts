@@ -49,6 +49,8 @@ const importEvents = 5;
 
 export function createSenders(events: Events, load: LoadName, shape: LoadShape): Sender[] {
   const senders = [...historySenders(events, shape), badSender(events, shape)];
+  // The load `rules` has its own senders next to these.
+  if (load === "rules") return senders;
   if (load === "projects") {
     const singleConnections = events.of.single.projects.length;
     return [...senders, ...singleSenders(events, { ...shape, singleConnections })];

@@ -40,7 +40,10 @@ export function tableOf(results: readonly RunResult[]): string {
 
 export function effectsTableOf(results: readonly EffectsResult[]): string {
   const rows = results.map(({ scenario, database, natsVersion, seconds, faults }) => [
-    ...[scenario, database, natsVersion, `${whole(seconds)} s`],
+    scenario,
+    database,
+    natsVersion,
+    `${whole(seconds)} s`,
     faults.length === 0 ? "kept" : "BROKEN",
   ]);
   return markdown(effectsHeadings, rows);
@@ -48,7 +51,10 @@ export function effectsTableOf(results: readonly EffectsResult[]): string {
 
 export function importTableOf(results: readonly ImportResult[]): string {
   const rows = results.map(({ scenario, natsVersion, seconds, faults }) => [
-    ...[scenario, "NDJSON", natsVersion, `${whole(seconds)} s`],
+    scenario,
+    "NDJSON",
+    natsVersion,
+    `${whole(seconds)} s`,
     faults.length === 0 ? "kept" : "BROKEN",
   ]);
   return markdown(importHeadings, rows);

@@ -1,11 +1,13 @@
 #include "found_members_oracle.h"
 
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "check.h"
 #include "find_members.h"
+#include "find_names.h"
 #include "text_hash.h"
 
 namespace fuzz {
@@ -55,16 +57,17 @@ struct Names {
   }
 };
 
-Words find(const std::vector<uint8_t>& text, const Words& table, const Words& rows,
-           bool lists_all) {
+/** Returns the entries; none if the text or the table is not that of the scan. */
+Words find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
+           const Words& rows, bool lists_all) {
   static const Names names;
   const penstock::MemberNames given{
-      names.text.data(), names.text.size(), names.slots.data(), kSlots, lists_all, true};
+      names.text.data(), names.text.size(), names.slots.data(), kSlots, lists_all, true, lists_all};
   const penstock::MemberRows of{table.data(), kRows, rows.data(), rows.size()};
-  const size_t count = penstock::find_members(text.data(), text.size(), of, given, {nullptr, 0});
+  const size_t count = scanner.find_members(text.data(), of, given, {nullptr, 0});
+  if (count == penstock::kCannotFind) return {};
   Words found(count * penstock::kFoundWords);
-  const size_t again =
-      penstock::find_members(text.data(), text.size(), of, given, {found.data(), count});
+  const size_t again = scanner.find_members(text.data(), of, given, {found.data(), count});
   check(again == count, "the same members are found again");
   return found;
 }
@@ -93,6 +96,45 @@ void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, bool l
       "a path is that of the name");
 }
 
+/** Finds the names of the items twice: unknown names are stored after the first time. */
+void check_names(const std::vector<uint8_t>& text, const Words& table, size_t row_count) {
+  constexpr size_t kNameSlots = 4;
+  Words slots(kNameSlots * penstock::kNameWords);
+  Words results(row_count);
+  const penstock::NamedItems items{table.data(), 0, row_count};
+  const penstock::KnownNames names{slots.data(), kNameSlots};
+  for (int time = 0; time < 2; time++) {
+    const size_t others =
+        penstock::find_names(text.data(), text.size(), items, names, results.data());
+    size_t expected = 0;
+    for (size_t row = 0; row < row_count; row++) {
+      const uint32_t result = results[row];
+      expected += result != 0;
+      if (result == penstock::kUnreadName) continue;
+      const uint32_t* const words = &table[penstock::kHeaderWords + row * penstock::kRowWords];
+      const size_t start = words[penstock::kFirstFieldStart] + 1;
+      const size_t length = words[penstock::kFirstFieldStart + 1] - 1 - start;
+      check(start + length <= text.size() && length <= penstock::kNameBytesMax,
+            "a name that is found is in the text");
+      const bool unknown = result >= penstock::kUnknownName;
+      const size_t slot = unknown ? result - penstock::kUnknownName : result - 1;
+      check(slot < kNameSlots, "a result is a slot");
+      uint32_t* const known = &slots[slot * penstock::kNameWords];
+      if (unknown) {
+        known[penstock::kNameBytes] = static_cast<uint32_t>(length);
+        known[penstock::kNameValue] = static_cast<uint32_t>(slot + 1);
+        std::memcpy(known + penstock::kNameText, &text[start], length);
+      } else if (time == 1) {
+        check(known[penstock::kNameBytes] == length &&
+                  std::memcmp(known + penstock::kNameText, &text[start], length) == 0,
+              "a value is that of the name");
+      }
+    }
+    check(others == expected, "the results that are not 0 are counted");
+    if (time == 1) return;
+  }
+}
+
 }  // namespace
 
 void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, size_t length) {
@@ -105,10 +147,11 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
   for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) rows.push_back(row);
   if (rows.empty()) return;
   for (const bool lists_all : {false, true}) {
-    const Words found = find(text, table, rows, lists_all);
+    const Words found = find(scanner, text, table, rows, lists_all);
     for (size_t at = 0; at < found.size(); at += penstock::kFoundWords)
       check_entry(text, &found[at], lists_all);
   }
+  check_names(text, table, rows.size());
   // Tables that no scan produces must not lead out of the text.
   uint32_t state = penstock::id_hash(text.data(), text.size()).high;
   rows.push_back(kRows);
@@ -118,8 +161,15 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
         table[penstock::kHeaderWords + state % (table.size() - penstock::kHeaderWords)];
     const uint32_t before = word;
     word = round % 2 == 0 ? penstock::spread(state) : before + (state >> 8) % 5 - 2;
-    find(text, table, rows, true);
+    find(scanner, text, table, rows, true);
+    check_names(text, table, kRows);
     word = before;
+  }
+  // A text that was changed after its scan must not lead out of it either.
+  for (uint32_t round = 0; round < 16; round++) {
+    state = penstock::spread(state + round);
+    text[state % text.size()] = static_cast<uint8_t>("{}[],:\"x 1"[(state >> 24) % 10]);
+    find(scanner, text, table, rows, true);
   }
 }
 

@@ -23,8 +23,13 @@ const simdjsonDir = join(modulesDir, "@nozbe", "simdjson", "src");
 
 const sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 const common = [
-  ...["-std=c++17", "-O1", "-g1", "-fno-omit-frame-pointer", ...sanitizers],
-  ...["-isystem", simdjsonDir],
+  "-std=c++17",
+  "-O1",
+  "-g1",
+  "-fno-omit-frame-pointer",
+  ...sanitizers,
+  "-isystem",
+  simdjsonDir,
 ];
 // Small limits, so that short texts exceed them. The oracles must use the same limits.
 const limits = [
@@ -34,16 +39,20 @@ const limits = [
 ];
 const own = [...common, ...limits, "-I", coreDir, "-I", fuzzDir];
 const core = [
-  ...["array_keys", "ascii_text", "event_scan", "event_walk", "find_members", "item_reader"],
-  ...[
-    "json_fault",
-    "json_walk",
-    "name_set",
-    "normalise",
-    "stored_lines",
-    "token_index",
-    "text_repair",
-  ],
+  "array_keys",
+  "ascii_text",
+  "event_scan",
+  "event_walk",
+  "find_members",
+  "find_names",
+  "item_reader",
+  "json_fault",
+  "json_walk",
+  "name_set",
+  "normalise",
+  "stored_lines",
+  "token_index",
+  "text_repair",
 ];
 // Small sizes, so that short texts span several windows and have more tokens than the core holds.
 const coreDefines = [
@@ -52,8 +61,16 @@ const coreDefines = [
   "-DPENSTOCK_INDEX_ENTRIES_MAX=100",
 ];
 const oracles = [
-  ...["target", "scan_run", "plain_form", "dom_oracle", "table_oracle", "key_oracle"],
-  ...["fault_oracle", "found_members_oracle", "stored_lines_oracle", "lexer"],
+  "target",
+  "scan_run",
+  "plain_form",
+  "dom_oracle",
+  "table_oracle",
+  "key_oracle",
+  "fault_oracle",
+  "found_members_oracle",
+  "stored_lines_oracle",
+  "lexer",
 ];
 
 const engines = [

@@ -71,7 +71,8 @@ export async function startClickHouse(
     return {
       url: at("http", ports.http),
       tlsUrl: at("https", ports.tls),
-      ...{ user, password },
+      user,
+      password,
       get pid() {
         return server.pid;
       },

@@ -32,7 +32,10 @@ try {
 }
 const connection = await connect({ servers: natsUrl, maxReconnectAttempts: -1 });
 const writer = new EffectsWriter({
-  ...{ connection, store, prefix: "penstock", log },
+  connection,
+  store,
+  prefix: "penstock",
+  log,
   batchEventsMax: Number(batchEvents),
   ...(changedBytes === "" ? {} : { changedBytesMax: Number(changedBytes) }),
 });

@@ -2,16 +2,28 @@
 // clocks.
 
 import { randomFillSync } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { Typos } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
 import { readSentAt } from "../../src/gateway/intake/plain-protocol.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";
-import { createNativeScanner } from "../../src/records/native.ts";
+import type { ChangeFunctions } from "../../src/records/change-layout.ts";
+import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { JsonRecordWriter } from "../../src/records/record.ts";
-import { Header, ScanStatus } from "../../src/records/table.ts";
+import {
+  Extra,
+  extraOf,
+  Header,
+  hasExtra,
+  MoreShift,
+  Row,
+  ScanStatus,
+} from "../../src/records/table.ts";
 import { UuidSource } from "../../src/records/uuid.ts";
 import type { CompiledRules } from "../../src/rules/compile.ts";
 import { FakeFrame } from "../gateway/intake/fake-frame.ts";
+import { changeItemsByScan } from "./reference-scanner/item-changes.ts";
+import { createReferenceScanner } from "./reference-scanner/scanner.ts";
 
 export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
 export const receivedAt = new Date(receivedAtMs).toISOString();
@@ -30,8 +42,6 @@ interface Taken {
   readonly filtered: number;
   /** The texts of the items in quarantine. */
   readonly quarantined: readonly string[];
-  /** Numbers of events that a schema has checked, by mode and result. */
-  readonly schemaResults: Readonly<Record<string, number>>;
 }
 
 export interface Circumstances {
@@ -49,7 +59,7 @@ const records = new JsonRecordWriter({
   uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
 });
 const items = new ItemTaker({
-  slowScanner: createNativeScanner(4_096),
+  slowScanner: { ...createNativeScanner(4_096), changeItems: changeItemsTwice },
   createScanner: createNativeScanner,
   records,
   typos: new Typos(),
@@ -57,6 +67,38 @@ const items = new ItemTaker({
     throw bug;
   },
 });
+
+/** Changes items with the addon, and compares the result with that of a scan of each changed text. */
+function changeItemsTwice(...given: Parameters<ChangeFunctions["changeItems"]>): number {
+  const [body, table, changes, texts, secret, target, targetTable] = given;
+  const count = changes[0]!;
+  const [text, rows] = [Buffer.alloc(target.length), new Uint32Array(targetTable.length)];
+  const to = [texts, secret, text, rows] as const;
+  const expectedEnd = changeItemsByScan(
+    createReferenceScanner(1),
+    body,
+    table,
+    changes.slice(),
+    ...to,
+  );
+  const end = loadAddon().changeItems(...given);
+  if (end !== expectedEnd || text.compare(target, 0, end, 0, end) !== 0)
+    throw new Error("The addon writes other changed texts than the reference");
+  for (let row = Header.Words; row < Header.Words + count * Row.Words; row += Row.Words)
+    if (!isDeepStrictEqual(wordsOf(rows, row), wordsOf(targetTable, row)))
+      throw new Error("The addon writes other rows of changed texts than a scan");
+  return end;
+}
+
+/** Returns the row without its flags: the row of a changed item may have more of them than needed. */
+
+function wordsOf(table: Uint32Array, row: number): readonly Uint32Array[] {
+  const extra = extraOf(table, row);
+  const extraWords = hasExtra(table, row) ? Extra.Words : 0;
+  const words = table.slice(row, row + Row.Words);
+  words[Row.MoreTypes]! &= (1 << MoreShift.Flags) - 1;
+  return [words, table.slice(extra, extra + extraWords)];
+}
 
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const {
@@ -75,7 +117,13 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (status !== ScanStatus.Ok) throw new Error(`Scanning the body: status ${status}`);
   const sentAt = readSentAt(bytes, scanner.table, queryMs);
   const lane = historical ? "historical" : "live";
-  const context = { projectId: "p", lane, receivedAtMs, sentAtMs: sentAt.ms } as const;
+  const context = {
+    projectId: "p",
+    lane,
+    receivedAtMs,
+    sentAtMs: sentAt.ms,
+    rulesVersion: rules?.version,
+  } as const;
   const template = records.begin({ ...context, clientAddress });
   const addresslessTemplate = records.begin({ ...context, clientAddress: "" });
   const sink = new FakeFrame(4 * bytes.length + 65_536);
@@ -87,9 +135,10 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const visitor = { address: clientAddress, userAgent, request };
   const quarantined: string[] = [];
   const job: Job = {
-    ...(rules === undefined
-      ? {}
-      : { rules: { rules, lane, isEngage, isBot, visitor, rewritesItems: false } }),
+    rules,
+    lane,
+    isBot,
+    visitor,
     addresslessTemplate,
     body: bytes,
     repaired: undefined,
@@ -118,17 +167,6 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (sink.length > room)
     throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
-  const schemaResults: Record<string, number> = {};
-  const metrics = {
-    events() {},
-    warnings() {},
-    slowPathItems() {},
-    distinctIdsCut() {},
-    schemaResults(mode: string, result: string, count: number) {
-      schemaResults[`${mode} ${result}`] = count;
-    },
-  };
-  tally.countReported(lane, metrics, true);
   return {
     lines,
     measured,
@@ -139,6 +177,5 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     errors: tally.errors.map(({ code }) => code),
     dropped: tally.dropped,
     filtered: tally.filtered,
-    schemaResults,
   };
 }

@@ -110,12 +110,25 @@ class ApiFile {
 }
 
 const gatewayApi = new ApiFile("docs/openapi.yaml", [
-  ...["Stored", "Problem", "Note", "V1Results", "V1Problem", "Ready", "Unready"],
+  "Stored",
+  "Problem",
+  "Note",
+  "V1Results",
+  "V1Problem",
+  "Ready",
+  "Unready",
 ]);
 export const { api } = gatewayApi;
 export const effectsApi = new ApiFile("docs/reference/openapi-effects.yaml", [
-  ...["PersonAnswer", "PersonPage", "Links", "GroupAnswer", "GroupPage", "GroupTypes"],
-  ...["Usage", "SpikePage", "Status"],
+  "PersonAnswer",
+  "PersonPage",
+  "Links",
+  "GroupAnswer",
+  "GroupPage",
+  "GroupTypes",
+  "Usage",
+  "SpikePage",
+  "Status",
 ]);
 
 export function faultsOf(schema: object, value: unknown): unknown {

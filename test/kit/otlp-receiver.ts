@@ -60,7 +60,10 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const receiver: OtlpReceiver = {
-    ...{ url: `http://127.0.0.1:${port}`, spans: [], metrics: [], headers: [] },
+    url: `http://127.0.0.1:${port}`,
+    spans: [],
+    metrics: [],
+    headers: [],
     answer: undefined,
     close() {
       server.close();
@@ -177,7 +180,9 @@ function metricsIn(body: Buffer): ReceivedMetric[] {
     return metrics.flatMap((metric) =>
       Object.entries(kinds).flatMap(([field, kind]) =>
         metric.messages(Number(field)).map((data) => ({
-          ...{ name: metric.bytes(1).toString(), kind, resource },
+          name: metric.bytes(1).toString(),
+          kind,
+          resource,
           points: data.messages(1).map((point) => pointOf(point, kind)),
         })),
       ),

@@ -75,7 +75,7 @@ export interface Rig {
     batches: [outcome: BatchOutcome, frames: number][];
     duplicates: number;
     failures: AckFailureCause[];
-    wentBack: RegressionCause[];
+    regression: RegressionCause[];
   };
   log: string[];
   /** Adds a line to the shared frame. Resolves when the frame is settled. */
@@ -137,7 +137,7 @@ function recordingMetrics(heard: Rig["heard"]): PublishMetrics & StreamMetrics {
     batchEnded: (outcome, frames) => void heard.batches.push([outcome, frames]),
     ackFailed: (cause) => void heard.failures.push(cause),
     duplicateFrame: () => void heard.duplicates++,
-    streamWentBack: (_lane, cause) => void heard.wentBack.push(cause),
+    streamRegressed: (_lane, cause) => void heard.regression.push(cause),
   };
 }
 
@@ -164,7 +164,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     batches: [],
     duplicates: 0,
     failures: [],
-    wentBack: [],
+    regression: [],
   };
   const metrics = recordingMetrics(heard);
   const states = new StreamStates(settings.subjectPrefix, settings.partitions);

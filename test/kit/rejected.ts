@@ -2,7 +2,7 @@
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { linesOf, type RejectedLine } from "../../src/gateway/quarantine/rejected-item.ts";
+import { linesOf, type RejectedItem } from "../../src/gateway/quarantine/rejected-item.ts";
 import { rejectedLane, streamName } from "../../src/platform/nats/names.ts";
 import { type TestGateway, type TestProject, until } from "./gateway.ts";
 
@@ -12,13 +12,13 @@ export const rejectedStream = streamName("penstock", rejectedLane, 0);
 export async function rejectedOf(
   { nats }: Pick<TestGateway, "nats">,
   { id }: Pick<TestProject, "id">,
-): Promise<RejectedLine[]> {
+): Promise<RejectedItem[]> {
   const token = nats.token === undefined ? {} : { token: nats.token };
   const connection = await connect({ servers: nats.url, ...token });
   try {
     const manager = await jetstreamManager(connection);
     const info = await manager.streams.info(rejectedStream).catch(() => undefined);
-    const found: RejectedLine[] = [];
+    const found: RejectedItem[] = [];
     if (info === undefined) return found;
     for (let seq = Math.max(1, info.state.first_seq); seq <= info.state.last_seq; seq++) {
       const message = await manager.streams.getMessage(rejectedStream, { seq });
@@ -35,8 +35,8 @@ export async function untilRejected(
   gateway: Pick<TestGateway, "nats">,
   project: Pick<TestProject, "id">,
   count: number,
-): Promise<RejectedLine[]> {
-  let found: RejectedLine[] = [];
+): Promise<RejectedItem[]> {
+  let found: RejectedItem[] = [];
   await until(async () => {
     found = await rejectedOf(gateway, project);
     return found.length >= count;

@@ -32,9 +32,12 @@ function targetAt(text: string): SinkTarget {
   if (!text.startsWith("posthog+")) return new PostgresTarget({ url: text, schema: sinkSchema });
   const place = new URL(text.slice("posthog+".length));
   return new PosthogTarget({
-    ...{ url: place.origin, folder: place.searchParams.get("state") ?? "" },
+    url: place.origin,
+    folder: place.searchParams.get("state") ?? "",
     pid: process.pid,
-    ...{ keyOf: async (project: string) => project, acceptRefused: false, log },
+    keyOf: async (project: string) => project,
+    acceptRefused: false,
+    log,
     limits: { pauses: { msMin: 5, msMax: 50, stoppedMs: 50, rejectAfterMs: 30_000 } },
   });
 }
@@ -55,7 +58,11 @@ target.write = async (batch) => {
 };
 const connection = await connect({ servers: natsUrl, maxReconnectAttempts: -1 });
 const writer = new SinkWriter({
-  ...{ connection, target, log, prefix: "penstock", acceptExpired: false },
+  connection,
+  target,
+  log,
+  prefix: "penstock",
+  acceptExpired: false,
   filter: { projects: undefined, lanes: undefined },
   limits: { eventsMax: Number(batchEvents), bytesMax: 1_048_576, ageMsMax: 10 },
   counts: new SinkCounts(),

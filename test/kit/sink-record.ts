@@ -8,10 +8,22 @@ const sender = { ip: "", kind: "custom", personProfile: true, historical: false 
 export function sinkRecord(wanted: Partial<SinkRecord> = {}): SinkRecord {
   const properties = wanted.properties ?? Buffer.from("{}");
   return {
-    ...{ stream: "PENSTOCK_LIVE_0", sequence: 1, line: 0, storedAtMs, projectId: "shop" },
-    ...{ uuid: "00000000-0000-4000-8000-000000000001", event: "seen", distinctId: "d" },
-    ...{ timestampMs: 0, personUuid: "", origin: { ...times, ...sender } },
-    ...{ properties, set: undefined, setOnce: undefined, unset: undefined, text: properties },
+    stream: "PENSTOCK_LIVE_0",
+    sequence: 1,
+    line: 0,
+    storedAtMs,
+    projectId: "shop",
+    uuid: "00000000-0000-4000-8000-000000000001",
+    event: "seen",
+    distinctId: "d",
+    timestampMs: 0,
+    personUuid: "",
+    origin: { ...times, ...sender },
+    properties,
+    set: undefined,
+    setOnce: undefined,
+    unset: undefined,
+    text: properties,
     ...wanted,
   };
 }

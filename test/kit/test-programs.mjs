@@ -118,7 +118,9 @@ const programs = {
   helm: { find: findHelm, fetch: fetchHelm },
   "oldest-nats-server": { find: findOldestNatsServer, fetch: fetchOldestNatsServer },
   "python-client": {
-    ...{ find: findPythonClient, fetch: fetchPythonClient, isOptional: true },
+    find: findPythonClient,
+    fetch: fetchPythonClient,
+    isOptional: true,
     facts: { versions: pythonPackages },
   },
 };

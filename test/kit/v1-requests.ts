@@ -24,13 +24,11 @@ export type V1Event = Record<string, unknown> & { readonly uuid: string };
 
 export function v1Event(event: Record<string, unknown> = {}): V1Event {
   return {
-    ...{
-      event: "e",
-      uuid: randomUUID(),
-      distinct_id: "u",
-      timestamp: new Date().toISOString(),
-      properties: {},
-    },
+    event: "e",
+    uuid: randomUUID(),
+    distinct_id: "u",
+    timestamp: new Date().toISOString(),
+    properties: {},
     ...event,
   };
 }

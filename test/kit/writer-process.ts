@@ -41,7 +41,10 @@ export function startWriterProcess({
   changedBytes,
 }: WriterProcessOptions): WriterProcess {
   return start("effects-process.ts", [
-    ...[natsUrl, urlOf(place), String(batchEvents), String(changedBytes ?? "")],
+    natsUrl,
+    urlOf(place),
+    String(batchEvents),
+    String(changedBytes ?? ""),
   ]);
 }
 

@@ -16,14 +16,19 @@ interface State {
 }
 
 const stream: StreamStatus = {
-  ...{ stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0, epoch: 1, sequence: 3 },
-  ...{ lastSequence: 8, lagSeconds: 1.5 },
+  stream: "PENSTOCK_LIVE_0",
+  lane: "live",
+  partition: 0,
+  epoch: 1,
+  sequence: 3,
+  lastSequence: 8,
+  lagSeconds: 1.5,
 };
 const reader = readerOf({
   totals: async () => ({ persons: 7, groups: 2, openSpikes: 1, rejected: 0, incidents: 0 }),
   usage: async (_, { from: day }) => [
-    { ...{ day, lane: "live", class: "identified" }, events: 5, duplicates: 1 },
-    { ...{ day, lane: "historical", class: "identified" }, events: 9, duplicates: 2 },
+    { day, lane: "live", class: "identified", events: 5, duplicates: 1 },
+    { day, lane: "historical", class: "identified", events: 9, duplicates: 2 },
   ],
   personByDistinctId: async (project, id) =>
     project === "shop" && id === "a&b=ü" ? ada : undefined,
@@ -72,7 +77,10 @@ describe("the live page of a gateway with effects", () => {
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
     await until(() => viewer.said<State>("state").at(-1)?.effects?.usage.length === 1);
     expect(viewer.said<State>("state").at(-1)?.effects).toEqual({
-      ...{ state: "applying", reasons: [], lagSeconds: 1.5, lagMessages: 5 },
+      state: "applying",
+      reasons: [],
+      lagSeconds: 1.5,
+      lagMessages: 5,
       totals: { persons: 7, groups: 2, open_spikes: 1, rejected: 0, incidents: 0 },
       usage: [{ project: "shop", billable: 5, historical: 9, duplicates: 3 }],
     });
@@ -101,7 +109,8 @@ describe("the live page of a gateway with effects", () => {
     const before = viewer.said<State>("state").length;
     await until(() => viewer.said<State>("state").length > before + 1);
     expect(viewer.said<State>("state").at(-1)?.effects).toMatchObject({
-      ...{ state: "applying", usage: [] },
+      state: "applying",
+      usage: [],
       totals: { persons: 7 },
     });
   });
@@ -112,7 +121,9 @@ describe("the live page of a gateway with effects", () => {
     await until(() => viewer.said<State>("state").length > 2);
     await until(() => viewer.said<State>("state").at(-1)?.effects !== undefined);
     expect(viewer.said<State>("state").at(-1)?.effects).toMatchObject({
-      ...{ state: "not responding", reasons: ["no response within 0.9 s"], usage: [] },
+      state: "not responding",
+      reasons: ["no response within 0.9 s"],
+      usage: [],
       lagSeconds: null,
     });
     expect((await get(gateway, personPath)).status).toBe(503);

@@ -66,7 +66,11 @@ describe("the live page of a port that needs a token", () => {
     const person = `${gateway.adminUrl}/live/person?project=shop&distinct_id=a`;
     expect((await fetch(person, bearer(admin))).status).toBe(200);
     const doctor = await runCommand({ ...tokens, PENSTOCK_NATS_URL: gateway.nats.url }, [
-      ...["doctor", "--admin-port", String(port), "--effects-port", String(port)],
+      "doctor",
+      "--admin-port",
+      String(port),
+      "--effects-port",
+      String(port),
     ]);
     expect(doctor.out).toContain("effects port");
     for (const path of ["/status", "/projects/shop/persons", "/livez", "/metrics"])

@@ -47,7 +47,9 @@ describe("the state on the live page", () => {
     expect(
       (
         await gateway.post("/capture/", {
-          ...{ api_key: key, event: "e", distinct_id: "u" },
+          api_key: key,
+          event: "e",
+          distinct_id: "u",
           properties: JSON.parse(`${"[".repeat(101)}${"]".repeat(101)}`),
         })
       ).status,

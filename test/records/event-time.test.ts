@@ -62,17 +62,18 @@ describe("the time of an event", () => {
         sent_at: "2026-06-15T12:00:01.500Z",
       });
       expect(Object.keys(record)).toEqual([
-        ...[
-          "uuid",
-          "project_id",
-          "event",
-          "distinct_id",
-          "timestamp",
-          "timestamp_sent",
-          "received_at",
-          "sent_at",
-        ],
-        ...["kind", "person_profile", "historical", "properties"],
+        "uuid",
+        "project_id",
+        "event",
+        "distinct_id",
+        "timestamp",
+        "timestamp_sent",
+        "received_at",
+        "sent_at",
+        "kind",
+        "person_profile",
+        "historical",
+        "properties",
       ]);
     });
 

@@ -38,7 +38,9 @@ const rules = compileRules(
     schemas: [{ event: "e", version: 1, mode: "stamp", properties: {} }],
     rules: [
       {
-        ...{ name: "r", mode: "enforce", match: {} },
+        name: "r",
+        mode: "enforce",
+        match: {},
         actions: [{ kind: "set", values: new Map([["added", 1]]) }],
       },
     ],
@@ -49,8 +51,14 @@ const rules = compileRules(
 test("a record has only fields of the table, in order", () => {
   const least = { event: "e", distinct_id: "u" };
   const most = {
-    ...{ ...least, timestamp: "2026-01-02T03:04:05Z", uuid: "7", offset: "x" },
-    ...{ $set: { a: 1 }, $set_once: { b: 1 }, $unset: ["c"], properties: {} },
+    ...least,
+    timestamp: "2026-01-02T03:04:05Z",
+    uuid: "7",
+    offset: "x",
+    $set: { a: 1 },
+    $set_once: { b: 1 },
+    $unset: ["c"],
+    properties: {},
   };
   const sent = { batch: [most], sent_at: "2026-01-02T03:04:05Z" };
   const [all, few] = [

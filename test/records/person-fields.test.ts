@@ -215,7 +215,7 @@ describe("person fields", () => {
         take({ batch: [said, { ...said, event: null }] }, engaged).records.map(
           ({ event }) => event,
         ),
-      ).toEqual([...["$identify", "$identify"]]);
+      ).toEqual(["$identify", "$identify"]);
       expect(take({ ...said, $set: undefined }, engaged).warnings).toEqual(["missing_set"]);
     });
 

@@ -11,6 +11,7 @@ interface Sent {
   readonly skewMs?: number;
   readonly hasSentAt?: boolean;
   readonly ip?: string;
+  readonly rules?: number;
   readonly event?: string;
   readonly distinctId?: string;
   readonly projectId?: string;
@@ -35,6 +36,7 @@ function recordOf(sent: Sent): Buffer {
     received_at: iso(receivedAtMs),
     sent_at: sent.hasSentAt === true ? iso(receivedAtMs + skewMs) : undefined,
     ip,
+    rules: sent.rules,
     kind: "custom",
     person_profile: true,
     historical: false,
@@ -60,6 +62,7 @@ describe("the identity of an event without a uuid is the same on a retry", () =>
     ["with a timestamp", { timestamp }, { timestamp }],
     ["with a long text", { event: "x".repeat(20_000) }, { event: "x".repeat(20_000) }],
     ["with a different recorded address", { ip: "10.0.0.1" }, { ip: "2001:db8::1234" }],
+    ["with the address changed by other rules", { rules: 1, ip: "10.0.0.0" }, { rules: 12 }],
     [
       "with a different sent_at, so a different clock correction",
       { timestamp, hasSentAt: true, skewMs: -17 },

@@ -48,12 +48,10 @@ describe("a record of a batch", () => {
       for (const [index, line] of alone.entries()) {
         const record = JSON.parse(line) as StoredRecord;
         expect(record).toMatchObject({
-          ...{
-            project_id: "p",
-            event: events[index]!.event,
-            properties,
-            historical: circumstances.historical ?? false,
-          },
+          project_id: "p",
+          event: events[index]!.event,
+          properties,
+          historical: circumstances.historical ?? false,
           person_profile: events[index]!.properties.$process_person_profile !== false,
         });
         expect([record["ip"], record["sent_at"]]).toEqual([circumstances.clientAddress, sent_at]);

@@ -1,8 +1,9 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
+import { type CompiledRule, RuleEffect } from "../../src/rules/compile.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
-import type { Action } from "../../src/rules/rules-file.ts";
+import type { Action, Rule, RuleMode } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
@@ -106,7 +107,11 @@ describe("actions", () => {
     const rules = compiled([ruleOf({}, { kind: "hash", paths: ["a", "b", "c", "d", "e"] })]);
     const sent = event({ a: "tel", b: 42, c: { d: 1 }, d: null, e: "" });
     expect(take(sent, { rules }).records[0]!["properties"]).toEqual({
-      ...{ a: hmac("tel"), b: hmac("42"), c: hmac('{"d":1}'), d: null, e: hmac("") },
+      a: hmac("tel"),
+      b: hmac("42"),
+      c: hmac('{"d":1}'),
+      d: null,
+      e: hmac(""),
     });
   });
 
@@ -133,7 +138,10 @@ describe("actions", () => {
     const rules = compiled([ruleOf({}, { kind: "keepOnly", paths: ["plan"] })]);
     const sent = event({ x: 1, plan: "p", $set: { a: 1 }, $lib: "web", $groups: { c: "1" }, y: 2 });
     expect(take(sent, { rules }).records[0]!["properties"]).toEqual({
-      ...{ plan: "p", $set: { a: 1 }, $lib: "web", $groups: { c: "1" } },
+      plan: "p",
+      $set: { a: 1 },
+      $lib: "web",
+      $groups: { c: "1" },
     });
   });
 
@@ -230,6 +238,14 @@ describe("large events", () => {
   });
 });
 
+/** Returns the counts of a rule that are not 0, by effect. */
+function countsOf({ counts }: CompiledRule): Record<string, number> {
+  const all = Object.entries(RuleEffect).map(
+    ([effect, index]) => [effect, counts[index]!] as const,
+  );
+  return Object.fromEntries(all.filter(([, count]) => count > 0));
+}
+
 test("an observed rule only counts what it would do", () => {
   const rules = compiled([
     { ...ruleOf({}, { kind: "remove", paths: ["email"] }), mode: "observe" },
@@ -237,12 +253,98 @@ test("an observed rule only counts what it would do", () => {
     ruleOf({}, { kind: "remove", paths: ["plan"] }),
   ]);
   const events = [{ email: 1 }, { plan: 1 }, { email: 1, plan: 2 }].map((properties) => ({
-    ...{ event: "e", distinct_id: "u", properties },
+    event: "e",
+    distinct_id: "u",
+    properties,
   }));
   const { records } = take({ batch: events }, { rules });
   expect(records.map(({ properties }) => properties)).toEqual([{ email: 1 }, {}, { email: 1 }]);
-  expect([...rules.counts]).toEqual([2, 3, 2]);
+  expect(rules.rules.map(countsOf)).toEqual([{ changed: 2 }, { dropped: 3 }, { changed: 2 }]);
   expect(records.map((record) => record["rules"])).toEqual([undefined, 5, 5]);
+});
+
+test.each(["enforce", "observe"] as const)("%s: counts one effect per event and rule", (mode) => {
+  const rules = compiled([
+    {
+      ...ruleOf({}, { kind: "sample", share: 0.5 }, { kind: "remove", paths: ["email"] }),
+      mode,
+    },
+    { ...ruleOf({ event: ["q"] }, { kind: "quarantine" }), mode },
+  ]);
+  const batch = Array.from({ length: 100 }, (_, index) => ({
+    event: index < 50 ? "e" : "q",
+    distinct_id: `u${index}`,
+    properties: { email: 1 },
+  }));
+  const { records } = take({ batch }, { rules });
+  const [sampled, quarantined] = rules.rules.map(countsOf);
+  expect(sampled!["sampled_out"]! + sampled!["changed"]!).toBe(100);
+  expect(Math.min(sampled!["sampled_out"]!, sampled!["changed"]!)).toBeGreaterThan(20);
+  expect(Object.keys(sampled!)).toHaveLength(2);
+  expect(Object.keys(quarantined!)).toEqual(["quarantined"]);
+  const stored = 100 - sampled!["sampled_out"]! - quarantined!["quarantined"]!;
+  expect(records).toHaveLength(mode === "observe" ? 100 : stored);
+});
+
+test.each(["enforce", "observe"] as const)("%s: counts a hash of what can be hashed", (mode) => {
+  const rules = compiled([
+    { ...ruleOf({}, { kind: "hash", paths: ["a"] }), mode },
+    { ...ruleOf({}, { kind: "cut", bytes: new Map([["a", 4]]) }), mode: "enforce" },
+    { ...ruleOf({}, { kind: "hash", paths: ["a"] }), mode },
+  ]);
+  const values = ["", "text", '"\\u00e9"', 1, { b: 1 }, [1], true, null];
+  for (const a of values) take({ event: "e", distinct_id: "u", properties: { a } }, { rules });
+  const hashable = values.length - 2;
+  expect(rules.rules.map(({ counts }) => counts[RuleEffect.changed])).toEqual(
+    mode === "enforce" ? [hashable, hashable, hashable] : [hashable, 1, hashable],
+  );
+});
+
+test("cut reads only the beginning of a long text with escapes", () => {
+  const rules = compiled([ruleOf({}, { kind: "cut", bytes: new Map([["a", 10]]) })]);
+  const cutOf = (json: string): unknown => {
+    const event = `{"event":"e","distinct_id":"u","properties":{"a":"${json}"}}`;
+    return (take(event, { rules }).records[0]!["properties"] as { a: unknown }).a;
+  };
+  for (const [escaped, character] of [
+    ["\\u00e9", "é"],
+    ["\\ud83d\\ude00", "😀"],
+    ["\\n", "\n"],
+    ["é\\t", "é\t"],
+  ] as const)
+    for (let before = 0; before < 12; before++)
+      for (const count of [1, 2, 5, 200]) {
+        const whole = "x".repeat(before) + character.repeat(count);
+        let expected = "";
+        for (const one of whole) {
+          if (Buffer.byteLength(expected + one) > 10) break;
+          expected += one;
+        }
+        expect(cutOf("x".repeat(before) + escaped.repeat(count))).toBe(expected);
+      }
+});
+
+test("keep_only counts and removes what earlier ones have left", () => {
+  const keeps = (paths: string[], mode: RuleMode): Omit<Rule, "name"> => ({
+    match: {},
+    mode,
+    actions: [{ kind: "keepOnly", paths }],
+  });
+  const rules = compiled([
+    keeps(["a", "b", "c"], "enforce"),
+    keeps(["a", "b", "c"], "enforce"),
+    keeps(["a"], "observe"),
+    ruleOf({}, { kind: "set", values: new Map([["d", 1]]) }),
+    keeps(["a", "b"], "enforce"),
+    keeps(["a", "b"], "observe"),
+  ]);
+  const { records } = take(
+    { event: "e", distinct_id: "u", properties: { x: 1, a: 1, b: 1, c: 1, y: 1 } },
+    { rules },
+  );
+  expect(records[0]!["properties"]).toEqual({ a: 1, b: 1 });
+  const counts = rules.rules.map((rule) => rule.counts[RuleEffect.changed]);
+  expect(counts).toEqual([1, 0, 1, 1, 1, 0]);
 });
 
 test("a text in place of an object does not keep what a rule removes inside", () => {
@@ -253,7 +355,8 @@ test("a text in place of an object does not keep what a rule removes inside", ()
     return take(event, { rules }).records[0]!["replaced"];
   };
   expect(replacedWith({ kind: "remove", paths: ["email"] })).toMatchObject({
-    ...{ $set: '{"email":"a@b"}', $groups: "a@b" },
+    $set: '{"email":"a@b"}',
+    $groups: "a@b",
   });
   expect(replacedWith({ kind: "remove", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });
   expect(replacedWith({ kind: "hash", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });

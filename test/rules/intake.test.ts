@@ -58,7 +58,9 @@ test("a turn has few events if the rules have many globs", async () => {
 test("the message ids of a retry are those of the body as sent", async () => {
   const uuids = (name: string): Buffer => {
     const batch = Array.from({ length: 9_000 }, (_, index) => ({
-      ...{ event: name, distinct_id: "u", properties: { padding: "x".repeat(60), index } },
+      event: name,
+      distinct_id: "u",
+      properties: { padding: "x".repeat(60), index },
       uuid: `0199b1c2-0000-7000-8000-${String(index).padStart(12, "0")}`,
     }));
     return Buffer.from(JSON.stringify({ api_key: "key_a", batch }));
@@ -83,7 +85,8 @@ test("the message ids of a retry are those of the body as sent", async () => {
 test("the frames of a retry under other rules have other message ids", async () => {
   const batch = Array.from({ length: 3_000 }, (_, index) => ({
     event: index === 5 ? "a" : index === 9 ? "b" : "e",
-    ...{ distinct_id: "u", properties: { padding: "x".repeat(300) } },
+    distinct_id: "u",
+    properties: { padding: "x".repeat(300) },
     uuid: `0199b1c2-0000-7000-8000-${String(index).padStart(12, "0")}`,
   }));
   const body = (): Buffer => Buffer.from(JSON.stringify({ api_key: "key_a", batch }));

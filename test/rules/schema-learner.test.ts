@@ -55,7 +55,9 @@ test("a proposal is a valid rules file that accepts all events from which it was
         { version: 1, secret: Buffer.from("secret") },
       );
       const batch = events.map(({ person, properties }) => ({
-        ...{ event: "order", distinct_id: person, properties },
+        event: "order",
+        distinct_id: person,
+        properties,
       }));
       const { records } = take({ batch }, { rules });
       expect(records.map((record) => record["schema"])).toEqual(
@@ -72,7 +74,10 @@ const people = (count: number, properties: (n: number) => Sent["properties"]): S
 test("a property becomes required and an enum only after enough events of several people", () => {
   const text = learned(
     people(30, (n) => ({
-      ...{ plan: n % 2 === 0 ? "free" : "pro", total: n, $lib: "web", email: "work" },
+      plan: n % 2 === 0 ? "free" : "pro",
+      total: n,
+      $lib: "web",
+      email: "work",
       rare: n === 0 ? "once" : "often",
       ...(n < 15 ? { coupon: n === 3 ? null : 0.5 } : {}),
     })),
@@ -125,7 +130,9 @@ test("a proposal has at most 100 properties, the most frequent ones", () => {
     learner.add(properties, person);
   const { properties, omitted } = learner.result();
   expect([properties.length, properties[0]?.name, omitted]).toEqual([
-    ...[learnedPropertiesMax, "common", 201],
+    learnedPropertiesMax,
+    "common",
+    201,
   ]);
 });
 

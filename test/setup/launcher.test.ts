@@ -1,34 +1,72 @@
-import { execFileSync } from "node:child_process";
-import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../kit/processes.ts";
+import { root, write } from "./setup-kit.ts";
 
-const root = path.resolve(import.meta.dirname, "../..");
+const main = `const { pid, execArgv, argv, env } = process;
+console.log(JSON.stringify({ pid, execArgv, args: argv.slice(2), data: env.PENSTOCK_DATA_DIR }));
+`;
 
-function launch(args: readonly string[], env: NodeJS.ProcessEnv): string {
-  const folder = temporaryFolder();
-  const link = path.join(folder, "penstock");
-  symlinkSync(path.join(root, "penstock"), link);
-  return execFileSync(link, args, { cwd: folder, env, encoding: "utf8" });
+function cloneOf(mainText: string): string {
+  const folder = path.join(temporaryFolder(), "my clone");
+  mkdirSync(path.join(folder, "scripts"), { recursive: true });
+  for (const file of ["penstock", "scripts/launch.sh"])
+    cpSync(path.join(root, file), path.join(folder, file));
+  symlinkSync(path.join(root, "node_modules"), path.join(folder, "node_modules"));
+  write(path.join(folder, "package.json"), '{"type":"module"}');
+  write(path.join(folder, "dist/main.js"), mainText);
+  return folder;
 }
 
-test("the launcher runs the penstock of its clone from any folder", () => {
+/** Runs the launcher by a link in another folder. */
+function launch(clone: string, args: readonly string[], settings: Record<string, string> = {}) {
+  const folder = temporaryFolder();
+  const link = path.join(folder, "penstock");
+  symlinkSync(path.join(clone, "penstock"), link);
   const { PENSTOCK_DATA_DIR: _, ...env } = process.env;
-  expect(launch(["--version"], env)).toMatch(/^\d+\.\d+\.\d+\n$/);
-});
+  const options = { cwd: folder, env: { ...env, ...settings }, encoding: "utf8" } as const;
+  return spawnSync(link, args, options);
+}
 
-test("the launcher uses its clone's data folder unless PENSTOCK_DATA_DIR is set", () => {
-  const bin = temporaryFolder();
-  writeFileSync(path.join(bin, "node"), '#!/bin/sh\necho "$PENSTOCK_DATA_DIR|$*"\n');
-  chmodSync(path.join(bin, "node"), 0o755);
-  const { PENSTOCK_DATA_DIR: _, ...rest } = process.env;
-  const env = { ...rest, PATH: `${bin}:${process.env["PATH"]}` };
-  const script = path.join(root, "scripts/run.mjs");
-  expect(launch(["tail", "--event", "two words"], env)).toBe(
-    `${root}/data|${script} tail --event two words\n`,
-  );
-  expect(launch(["tail"], { ...env, PENSTOCK_DATA_DIR: "elsewhere" })).toBe(
-    `elsewhere|${script} tail\n`,
-  );
+describe("the launcher", () => {
+  test("runs the penstock of its clone from any folder", () => {
+    expect(launch(root, ["--version"])).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    });
+  });
+
+  test("passes the arguments, and the data folder of its clone unless one is set", () => {
+    const clone = cloneOf(main);
+    const started = (args: readonly string[], settings?: Record<string, string>) =>
+      JSON.parse(launch(clone, args, settings).stdout);
+    expect(started(["tail", "--event", "two words"])).toMatchObject({
+      execArgv: [],
+      args: ["tail", "--event", "two words"],
+      data: path.join(clone, "data"),
+    });
+    expect(started(["sink", "parquet"], { PENSTOCK_DATA_DIR: "elsewhere" })).toMatchObject({
+      execArgv: ["--max-semi-space-size=32"],
+      data: "elsewhere",
+    });
+    expect(started(["up"]).execArgv).toEqual(["--max-semi-space-size=8"]);
+  });
+
+  test("becomes penstock, so that SIGKILL to it leaves no process", () => {
+    const launched = launch(cloneOf(main), ["up"]);
+    expect(JSON.parse(launched.stdout).pid).toBe(launched.pid);
+    const killed = launch(cloneOf("process.kill(process.pid, 'SIGKILL');\n"), ["up"]);
+    expect(killed).toMatchObject({ status: null, signal: "SIGKILL" });
+  });
+
+  test("reports a clone that is not built", () => {
+    const clone = cloneOf(main);
+    rmSync(path.join(clone, "dist"), { recursive: true });
+    expect(launch(clone, ["up"])).toMatchObject({
+      status: 1,
+      stderr: `Penstock is not built: run \`npm run setup\` in ${clone} first\n`,
+    });
+  });
 });

@@ -7,9 +7,11 @@ import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
 import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
 import { ownSignature } from "../../platform/base/port-access.ts";
+import { variableOf } from "../../platform/base/setting-name.ts";
+import { version } from "../../platform/base/version.ts";
 import { readHolder, unusableFolder } from "../../platform/embedded/data-lock.ts";
 import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
-import { type Config, variableOf } from "../../platform/settings/config.ts";
+import type { Config } from "../../platform/settings/config.ts";
 import type { ConfigResult } from "../../platform/settings/read-config.ts";
 import { loadAddon } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
@@ -55,7 +57,11 @@ export async function doctor(
   const check = checkOf("settings");
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
-    ? [...checkIgnored(settings.config), ...(await checkAll(settings.config, monitors, context))]
+    ? [
+        checkOf("penstock").ok(`${version} on Node ${process.versions.node}`),
+        ...checkIgnored(settings.config),
+        ...(await checkAll(settings.config, monitors, context)),
+      ]
     : settings.faults.map((fault) =>
         check.fail(fault, "see --help, or docs/reference/settings.md"),
       );

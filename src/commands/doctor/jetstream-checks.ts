@@ -85,15 +85,19 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   const { limits, reserved_storage: reserved = 0, storage } = usage;
   const rooms: Room[] = [
     {
-      ...{ whose: "the account", fix: "raise the account's max_file", nodes: 1 },
+      whose: "the account",
+      fix: "raise the account's max_file",
+      nodes: 1,
       bytesMax: limits.max_storage < 0 ? Number.POSITIVE_INFINITY : limits.max_storage,
       usedBytes: Math.max(reserved, storage),
     },
   ];
   if (server !== undefined)
     rooms.push({
-      ...{ whose: "the server", fix: "raise max_file_store in nats-server's configuration" },
-      ...{ bytesMax: server.storeBytesMax, usedBytes: server.reservedBytes },
+      whose: "the server",
+      fix: "raise max_file_store in nats-server's configuration",
+      bytesMax: server.storeBytesMax,
+      usedBytes: server.reservedBytes,
       nodes: (Math.max(1, server.clusterSize) * copies) / replicas,
     });
   const freeOf = ({ bytesMax, usedBytes, nodes }: Room): number =>

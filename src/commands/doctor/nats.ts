@@ -105,16 +105,24 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   const question = { wanted, streams, own, messageBytes, sinkFileSeconds, atomicBatches, version };
   const room = checkRoom({
     facts: facts.jetStream,
-    ...{ wanted, others, hubDomain: config.hubDomain },
+    wanted,
+    others,
+    hubDomain: config.hubDomain,
     server: serverRoom(config, facts.jetStream, checks.monitors),
   });
   const projects = await checkProjects(config, checks, streams);
   const replicas = checkReplicas({ ...question, ...clusterOf(config, facts, checks.monitors) });
   return {
     findings: [
-      ...[...server, checkClock(clock), size, ...room, ...independent, ...replicas],
+      ...server,
+      checkClock(clock),
+      size,
+      ...room,
+      ...independent,
+      ...replicas,
       ...checkStreams({ ...question, wanted: [...wanted, ...rejected] }),
-      ...[...checkFill(question), ...projects],
+      ...checkFill(question),
+      ...projects,
     ],
     storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
     streamCreated: streams.get(streamName(subjectPrefix, "live", 0))?.created ?? null,

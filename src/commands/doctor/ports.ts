@@ -303,7 +303,8 @@ export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promis
     "flags and configuration are served from the cache, or rejected with 503; events are stored";
   try {
     const response = await fetch(`${url}/static/array.js`, {
-      ...{ method: "HEAD", redirect: "manual" },
+      method: "HEAD",
+      redirect: "manual",
       signal: AbortSignal.timeout(timeoutMs),
     });
     const { status } = response;

@@ -4,7 +4,7 @@ import { groupJson, linkJson, personJson } from "../../readers/effects/http/shap
 import type { OpenReader } from "../../readers/effects/store/open.ts";
 import type { Link, Person } from "../../readers/effects/store/port.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
-import { JsonMembers } from "../../records/json-members.ts";
+import { listMembers } from "../../records/json-members.ts";
 import { CommandError, type ConfiguredCommand, say } from "../context.ts";
 import { table } from "../terminal.ts";
 import { readProject, requireKnown, shownTime } from "./database.ts";
@@ -54,7 +54,9 @@ export async function group(
 ): Promise<void> {
   await readProject(command, { project, json }, async (reader, asOf) => {
     const found = await reader.group({
-      ...{ projectId: project, type: storedIdText(type), key: storedIdText(key) },
+      projectId: project,
+      type: storedIdText(type),
+      key: storedIdText(key),
     });
     if (found === undefined) {
       await requireKnown(command, reader, project);
@@ -121,7 +123,12 @@ function linkTable(found: readonly Link[]): string[] {
   return table([
     ["AT", "KIND", "OUTCOME", "ONE", "OTHER", "EVENT"],
     ...found.map(({ atMs, kind, outcome, a, b, eventUuid }) => [
-      ...[shownTime(atMs), kind, outcome, a, b, eventUuid],
+      shownTime(atMs),
+      kind,
+      outcome,
+      a,
+      b,
+      eventUuid,
     ]),
   ]);
 }
@@ -132,10 +139,6 @@ function card(title: string, rows: readonly (readonly [string, string])[]): stri
 
 function propertyLines(json: string): string[] {
   const bytes = Buffer.from(json);
-  const members = new JsonMembers(bytes);
-  members.begin(bytes, 0, bytes.length);
-  const lines: string[] = [];
-  while (members.next())
-    lines.push(`    ${bytes.toString("utf8", members.nameStart - 1, members.valueEnd)}`);
+  const lines = listMembers(bytes, 0, bytes.length).map(({ text }) => `    ${text}`);
   return lines.length === 0 ? ["  no properties"] : ["  properties", ...lines];
 }

@@ -78,7 +78,10 @@ export async function verifyEffects(
         const erasedProjects = await erasedProjectsOf(connection, command);
         return await verify({
           ...buildOptions(command, connection),
-          ...{ reader, erasedProjects, acceptMissing, into: made },
+          reader,
+          erasedProjects,
+          acceptMissing,
+          into: made,
         });
       });
       tellVerified(command, found, options.json);
@@ -171,7 +174,10 @@ async function inPlaceOfSchema(
   const shown = shownPlace(place);
   try {
     await fill(command, reader, {
-      ...{ from: place, into, shown, acceptMissing },
+      from: place,
+      into,
+      shown,
+      acceptMissing,
       done: async () => {
         kept = await into.takePlace();
       },

@@ -21,8 +21,10 @@ export async function status(command: ConfiguredCommand, asJson: boolean): Promi
     say(
       command,
       [
-        ...[counted(totals.persons, "person"), counted(totals.groups, "group")],
-        ...[counted(totals.openSpikes, "open spike"), `${totals.rejected} rejected`],
+        counted(totals.persons, "person"),
+        counted(totals.groups, "group"),
+        counted(totals.openSpikes, "open spike"),
+        `${totals.rejected} rejected`,
         counted(totals.incidents, "incident"),
       ].join(", "),
     );

@@ -125,10 +125,8 @@ async function showDays(
     const live = own.filter(({ lane }) => lane === "live");
     return [
       name,
-      ...[
-        eventsOf(live),
-        ...usageClasses.map((one) => eventsOf(live.filter((row) => row.class === one))),
-      ],
+      eventsOf(live),
+      ...usageClasses.map((one) => eventsOf(live.filter((row) => row.class === one))),
       own.reduce((sum, { duplicates }) => sum + duplicates, 0),
       eventsOf(own.filter(({ lane }) => lane === "historical")),
     ]

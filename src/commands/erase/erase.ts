@@ -233,8 +233,10 @@ class Erasing {
     const { command, connection, options } = this.#of;
     const { config, context } = command;
     const which = {
-      ...{ place: storePlace(config), prefix: config.subjectPrefix },
-      ...{ project: options.project, ends: this.#ends },
+      place: storePlace(config),
+      prefix: config.subjectPrefix,
+      project: options.project,
+      ends: this.#ends,
     };
     const untilMonotonicMs = performance.now() + waitMsMax;
     for (let hasSaid = false; ; hasSaid = true) {
@@ -310,8 +312,14 @@ class Erasing {
     const alsoTheirs = ids.filter((id) => !given.includes(id));
     const last = this.#receipt;
     const receipt = startedReceipt({
-      ...{ erasure: log.id, by: userOf(command.context.host), version, project },
-      ...{ given, alsoTheirs, last, unapplied: this.#unapplied },
+      erasure: log.id,
+      by: userOf(command.context.host),
+      version,
+      project,
+      given,
+      alsoTheirs,
+      last,
+      unapplied: this.#unapplied,
     });
     this.#receipt = receipt;
     const isFirst = this.#file === "";
@@ -359,7 +367,16 @@ class Erasing {
       const lost = (from: number, to: number) =>
         this.#note(`messages ${from} to ${to} left ${name.stream} while the stream was being read`);
       const eraser = new StreamEraser({
-        ...{ connection, name, state, prefix, project, cutter, log, stop, lost, stepped },
+        connection,
+        name,
+        state,
+        prefix,
+        project,
+        cutter,
+        log,
+        stop,
+        lost,
+        stepped,
       });
       all.push(eraser.counts);
       const sinceMonotonicMs = performance.now();
@@ -386,8 +403,12 @@ class Erasing {
     const { command, connection, options } = this.#of;
     const { stop } = command.context;
     return await eraseRejected({
-      ...{ manager: await managerFor(connection), connection, isDryRun, stop },
-      ...{ prefix: command.config.subjectPrefix, project: options.project },
+      manager: await managerFor(connection),
+      connection,
+      isDryRun,
+      stop,
+      prefix: command.config.subjectPrefix,
+      project: options.project,
       ids: new Set(this.#ids),
     });
   }

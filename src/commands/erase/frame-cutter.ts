@@ -8,7 +8,7 @@ import { FrameLines } from "../../readers/effects/lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../../readers/effects/lines/line.ts";
 import type { StoredFrame } from "../../readers/stream/frame.ts";
 import { distinctIdText } from "../../records/distinct-id.ts";
-import { JsonMembers } from "../../records/json-members.ts";
+import { type ListedMember, listMembers } from "../../records/json-members.ts";
 import { TokenType } from "../../records/table.ts";
 
 export interface CutFrame {
@@ -61,7 +61,11 @@ export class FrameCutter {
     };
     const frame: StoredFrame = {
       ...name,
-      ...{ epoch: 1, projectId: undefined, messageId: "", storedAtMs: 0, data: body },
+      epoch: 1,
+      projectId: undefined,
+      messageId: "",
+      storedAtMs: 0,
+      data: body,
     };
     for (const _ of this.#lines.read(frame, visitor));
     if (found.size === 0) return { erased: 0, kept: 0, data: body, doubtful };
@@ -130,8 +134,15 @@ const groupProperties: ReadonlySet<string> = new Set([
   "$group_unset",
 ]);
 const groupMembers: ReadonlySet<string> = new Set([
-  ...["uuid", "project_id", "event", "kind", "historical"],
-  ...["timestamp", "timestamp_sent", "sent_at", "received_at"],
+  "uuid",
+  "project_id",
+  "event",
+  "kind",
+  "historical",
+  "timestamp",
+  "timestamp_sent",
+  "sent_at",
+  "received_at",
 ]);
 
 function mayNameIds(text: Buffer): boolean {
@@ -139,14 +150,14 @@ function mayNameIds(text: Buffer): boolean {
 }
 
 function namedIds(line: Buffer): NamedId[] {
-  const top = membersOf(line, ...objectIn(line));
+  const top = listMembers(line, ...objectIn(line));
   const event = top.find(({ name }) => name === "event");
   const property =
     event === undefined ? undefined : namingProperties.get(textOf(line, event.start, event.end));
   if (property === undefined) return [];
   return top
     .filter(({ name, type }) => name === "properties" && type === TokenType.Object)
-    .flatMap(({ start, end }) => membersOf(line, start, end))
+    .flatMap(({ start, end }) => listMembers(line, start, end))
     .filter(({ name, type }) => name === property && !nothing.includes(type))
     .map(({ start, end, type }) => ({
       id: distinctIdText(line, start, end, type).text,
@@ -171,12 +182,12 @@ function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string):
 
 /** Removes everything but the group properties that the event sets. */
 function groupAlone(line: Buffer): Buffer {
-  const top = membersOf(line, ...objectIn(line));
+  const top = listMembers(line, ...objectIn(line));
   const properties = top
     .filter(({ name, type }) => name === "properties" && type === TokenType.Object)
-    .flatMap(({ start, end }) => membersOf(line, start, end))
+    .flatMap(({ start, end }) => listMembers(line, start, end))
     .filter(({ name }) => groupProperties.has(name));
-  const texts = (members: readonly Member[]) => members.map(({ text }) => text);
+  const texts = (members: readonly ListedMember[]) => members.map(({ text }) => text);
   const inside = [...texts(properties), '"$process_person_profile":false'].join(",");
   const members = [
     ...texts(top.filter(({ name }) => groupMembers.has(name))),
@@ -195,29 +206,8 @@ interface NamedId {
 
 const nothing: readonly TokenType[] = [TokenType.Null, TokenType.EmptyString];
 
-interface Member {
-  readonly name: string;
-  readonly type: TokenType;
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
-
 function objectIn(line: Buffer): [start: number, end: number] {
   return [line.indexOf(Ascii.OpenBrace), line.lastIndexOf(Ascii.CloseBrace) + 1];
-}
-
-function membersOf(line: Buffer, start: number, end: number): Member[] {
-  const members = new JsonMembers(line);
-  members.begin(line, start, end);
-  const all: Member[] = [];
-  while (members.next()) {
-    const { nameStart, nameEnd, valueType: type, valueStart, valueEnd } = members;
-    const name = textOf(line, nameStart - 1, nameEnd + 1);
-    const text = line.toString("utf8", nameStart - 1, valueEnd);
-    all.push({ name, type, start: valueStart, end: valueEnd, text });
-  }
-  return all;
 }
 
 function textOf(line: Buffer, start: number, end: number): string {

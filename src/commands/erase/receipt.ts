@@ -66,9 +66,11 @@ export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): R
   );
   return {
     ...rest,
-    ...{ host: hostname(), startedAt: new Date().toISOString() },
+    host: hostname(),
+    startedAt: new Date().toISOString(),
     ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
-    ...{ streams: [], notReached: [...behind, ...outOfReach] },
+    streams: [],
+    notReached: [...behind, ...outOfReach],
     before:
       last === undefined ? [] : [...last.before, { erasure: last.erasure, streams: last.streams }],
   };

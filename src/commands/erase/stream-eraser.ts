@@ -38,6 +38,12 @@ export interface StreamCounts {
   doubtful: number;
 }
 
+export function noCounts(stream: string, state: StreamState): StreamCounts {
+  const { firstSequence: from, lastSequence: to } = state;
+  const zeros = { scanned: 0, bytes: 0, events: 0, deleted: 0, rewritten: 0, doubtful: 0 };
+  return { stream, from, to, ...zeros };
+}
+
 interface StreamEraserOptions {
   readonly connection: NatsConnection;
   readonly name: StreamName;
@@ -53,7 +59,7 @@ interface StreamEraserOptions {
 
 export type EraseStep = "stored" | "noted" | "deleted";
 
-interface Doomed {
+interface CutMessage {
   readonly message: JsMsg;
   /**
    * The sequence of the message. If the message replaces an erased message, this is the sequence of
@@ -88,17 +94,14 @@ export class StreamEraser {
   readonly counts: StreamCounts;
   readonly #options: StreamEraserOptions;
   readonly #created: string;
-  #batch: Doomed[] = [];
+  #batch: CutMessage[] = [];
   #batchBytes = 0;
 
   constructor(options: StreamEraserOptions) {
     this.#options = options;
     const { name, state } = options;
     this.#created = state.created;
-    this.counts = {
-      ...{ stream: name.stream, from: state.firstSequence, to: state.lastSequence },
-      ...{ scanned: 0, bytes: 0, events: 0, deleted: 0, rewritten: 0, doubtful: 0 },
-    };
+    this.counts = noCounts(name.stream, state);
   }
 
   async run(): Promise<void> {
@@ -137,7 +140,7 @@ export class StreamEraser {
    */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;
-    const place = await erased.placeOf(original);
+    const place = await erased.replacementOf(original);
     if (place === undefined || place < this.#options.state.firstSequence) return true;
     return (await erased.frameAt(original)) !== undefined;
   }
@@ -145,7 +148,7 @@ export class StreamEraser {
   /** Records a copy that a killed erasure has stored. Its original is no longer in the stream. */
   async #noteOnlyCopy(erased: ErasedMessages, sequence: number, original: number): Promise<void> {
     const { log, name } = this.#options;
-    if (log === undefined || (await erased.placeOf(original)) !== undefined) return;
+    if (log === undefined || (await erased.replacementOf(original)) !== undefined) return;
     const entry = { created: this.#created, messages: [original, sequence] };
     await log.note(name.stream, entry);
     await erased.learn();
@@ -168,10 +171,10 @@ export class StreamEraser {
     this.#add({ message, root, family: root, cut, place: cut.kept === 0 ? 0 : undefined });
   }
 
-  #add(doomed: Doomed): void {
+  #add(one: CutMessage): void {
     if (this.#options.log === undefined) return;
-    this.#batch.push(doomed);
-    this.#batchBytes += doomed.message.data.length;
+    this.#batch.push(one);
+    this.#batchBytes += one.message.data.length;
   }
 
   async #flush(manager: JetStreamManager, erased: ErasedMessages): Promise<void> {
@@ -181,11 +184,11 @@ export class StreamEraser {
     if (batch.length === 0 || log === undefined) return;
     log.check();
     const readers = await this.#readers(manager);
-    for (const doomed of batch)
-      if (doomed.place === undefined) doomed.place = await this.#placeBefore(doomed, erased);
+    for (const one of batch)
+      if (one.place === undefined) one.place = await this.#placeBefore(one, erased);
     await Promise.all(
-      batch.map(async (doomed) => {
-        doomed.place ??= await this.#store(manager, doomed, readers);
+      batch.map(async (one) => {
+        one.place ??= await this.#store(manager, one, readers);
       }),
     );
     stepped?.("stored");
@@ -207,17 +210,17 @@ export class StreamEraser {
   }
 
   async #placeBefore(
-    { message, root }: Doomed,
+    { message, root }: CutMessage,
     erased: ErasedMessages,
   ): Promise<number | undefined> {
-    const place = await erased.placeOf(root);
+    const place = await erased.replacementOf(root);
     if (place === undefined || place === 0 || place === message.seq) return undefined;
     return (await erased.frameAt(root)) === undefined ? undefined : place;
   }
 
   async #store(
     manager: JetStreamManager,
-    { message, root, cut }: Doomed,
+    { message, root, cut }: CutMessage,
     readers: readonly Reader[],
   ): Promise<number> {
     const { connection, name } = this.#options;

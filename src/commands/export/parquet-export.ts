@@ -55,9 +55,7 @@ export class ParquetExport {
       const rows = await rowsFiles(pieces, folder);
       const { project: projectId } = this.#choice;
       await withParquetMaker(path.join(folder, "scratch"), (make) =>
-        make({
-          ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next, projectId },
-        }),
+        make({ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next, projectId }),
       );
       await giveName(next, file, isForced);
     } finally {

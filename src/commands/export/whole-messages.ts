@@ -60,10 +60,10 @@ export async function* wholeMessages(
  * with the lines.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
-  if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))
+  if ((await erased.replacementOf(original)) !== undefined || (await erased.isThere(original)))
     return true;
   await erased.learn(0);
-  return (await erased.placeOf(original)) !== undefined;
+  return (await erased.replacementOf(original)) !== undefined;
 }
 
 interface Range extends FoundStream {
@@ -86,7 +86,7 @@ async function* replaced(
     if (read.has(sequence)) continue;
     const frame = await erased.frameAt(sequence);
     if (frame === undefined) {
-      const place = (await erased.placeOf(sequence)) ?? 0;
+      const place = (await erased.replacementOf(sequence)) ?? 0;
       if (place >= state.firstSequence) missed++;
       continue;
     }

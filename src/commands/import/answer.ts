@@ -99,7 +99,10 @@ export type DoneAnswer = Extract<Answer, { readonly kind: "done" }>;
 
 export function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly number[]): LineNote[] {
   const noteOf = ({ index, code, detail }: ItemNote, isStored: boolean): LineNote => ({
-    ...{ line: lines[index] ?? 0, code, detail, isStored },
+    line: lines[index] ?? 0,
+    code,
+    detail,
+    isStored,
   });
   return [
     ...errors.map((note) => noteOf(note, false)),

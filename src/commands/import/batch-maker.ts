@@ -267,8 +267,11 @@ function isText(type: TokenType): boolean {
 }
 
 const canBeName: ReadonlySet<TokenType> = new Set([
-  ...[TokenType.Absent, TokenType.Null, TokenType.EmptyString],
-  ...[TokenType.PlainString, TokenType.EscapedString],
+  TokenType.Absent,
+  TokenType.Null,
+  TokenType.EmptyString,
+  TokenType.PlainString,
+  TokenType.EscapedString,
 ]);
 
 function kindOf(value: unknown): string {

@@ -13,8 +13,14 @@ export interface CountsText {
 const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
 const costsNothing: ReadonlySet<string> = new Set([
-  ...["invalid_uuid", "reused_uuid", "zero_timestamp", "timestamp_in_future", "invalid_sent_at"],
-  ...["id_shortened", "invalid_person_profile", "non_finite_number"],
+  "invalid_uuid",
+  "reused_uuid",
+  "zero_timestamp",
+  "timestamp_in_future",
+  "invalid_sent_at",
+  "id_shortened",
+  "invalid_person_profile",
+  "non_finite_number",
 ]);
 
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {

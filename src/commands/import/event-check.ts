@@ -64,13 +64,27 @@ export class EventCheck {
     const tally = new AllNotes(lines, notes);
     const receivedAtMs = Date.now();
     const job: Job = {
-      ...{ body, scanner, tally, receivedAtMs, recordBytesMax: this.#recordBytesMax },
-      ...{ needsTimestamp: true, isEngage: false, skewMs: 0, unreadableSentAt: undefined },
-      ...{ repaired: undefined, additions: undefined, frames: this.#frames },
+      body,
+      scanner,
+      tally,
+      receivedAtMs,
+      recordBytesMax: this.#recordBytesMax,
+      needsTimestamp: true,
+      isEngage: false,
+      skewMs: 0,
+      unreadableSentAt: undefined,
+      repaired: undefined,
+      additions: undefined,
+      frames: this.#frames,
+      lane: "historical",
+      isBot: false,
       quarantine: () => {},
       template: this.#records.begin({
-        ...{ projectId: "import", lane: "historical", receivedAtMs },
-        ...{ sentAtMs: Number.NaN, clientAddress: "" },
+        projectId: "import",
+        lane: "historical",
+        receivedAtMs,
+        sentAtMs: Number.NaN,
+        clientAddress: "",
       }),
     };
     const { table } = scanner;

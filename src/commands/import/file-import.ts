@@ -164,8 +164,13 @@ export class FileImport {
     const { file, stdin, format, formatOptions, limits, lineBytesMax } = this.#options;
     const { createScanner, progress } = this.#options;
     const batches = new Batches({
-      ...{ name: this.#name, formatOptions, limits, lineBytesMax, createScanner },
-      ...{ done: before, format: format ?? formatNamed(before?.format) },
+      name: this.#name,
+      formatOptions,
+      limits,
+      lineBytesMax,
+      createScanner,
+      done: before,
+      format: format ?? formatNamed(before?.format),
       begun: ({ name, title }) => {
         this.#formatName = name;
         if (format === undefined && before === undefined)
@@ -293,8 +298,12 @@ export class FileImport {
   async #save(more: Pick<ImportState, "finished" | "sending">): Promise<void> {
     const { stateFile, url, key } = this.#options;
     await stateFile?.save({
-      ...{ version: 1, target: targetOf(url, key), format: this.#formatName },
-      ...{ ...this.#done, ...more, counts: this.counts.text() },
+      version: 1,
+      target: targetOf(url, key),
+      format: this.#formatName,
+      ...this.#done,
+      ...more,
+      counts: this.counts.text(),
     });
   }
 

@@ -53,9 +53,15 @@ export async function importFiles(
   try {
     for (const file of files) {
       const one = new FileImport({
-        ...{ file, url, key, sender, progress, stop },
+        file,
+        url,
+        key,
+        sender,
+        progress,
+        stop,
         createScanner: createNativeScanner,
-        ...{ lineBytesMax: options.lineBytesMax, restart: options.restart },
+        lineBytesMax: options.lineBytesMax,
+        restart: options.restart,
         sameProject: options.sameProject,
         format: formatNamed(options.format),
         formatOptions: { groupType: options.groupType, timeZone },

@@ -72,9 +72,16 @@ export class TimeZone {
     if (offset !== null && Number(offset[1]) * 60 + Number(offset[2]) > offsetMinutesMax)
       throw new RangeError(`no time zone has the offset ${text}`);
     this.#format = new Intl.DateTimeFormat("en-US", {
-      ...{ timeZone: text, calendar: "iso8601", numberingSystem: "latn", hourCycle: "h23" },
-      ...{ year: "numeric", month: "numeric", day: "numeric" },
-      ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+      timeZone: text,
+      calendar: "iso8601",
+      numberingSystem: "latn",
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
     });
   }
 

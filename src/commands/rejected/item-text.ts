@@ -2,7 +2,7 @@
 // text again would round long numbers and merge repeated names.
 
 import { Buffer } from "node:buffer";
-import { JsonMembers } from "../../records/json-members.ts";
+import { listMembers } from "../../records/json-members.ts";
 import { TokenType } from "../../records/table.ts";
 
 /** A path of names, such as `["properties", "total"]`. */
@@ -27,39 +27,22 @@ export function withoutMember(text: string, path: MemberPath): string {
   const kept = members.flatMap((member) => {
     if (member.name !== name) return [member.text];
     if (rest.length === 0) return [];
-    if (!member.isObject) return [member.text];
+    if (member.type !== TokenType.Object) return [member.text];
     return [`${JSON.stringify(name)}:${withoutMember(member.value, rest)}`];
   });
   return `{${kept.join(",")}}`;
 }
 
-interface Member {
-  readonly name: string;
-  /** The name, the colon and the value. */
-  readonly text: string;
-  readonly value: string;
-  readonly isObject: boolean;
-}
-
 /** Returns the last object with the name; an empty object if the last value is not an object. */
 function objectAt(text: string, name: string): string {
   const found = membersOf(text).findLast((member) => member.name === name);
-  return found?.isObject === true ? found.value : "{}";
+  return found?.type === TokenType.Object ? found.value : "{}";
 }
 
-function membersOf(text: string): Member[] {
+function membersOf(text: string) {
   const body = Buffer.from(text);
-  const members = new JsonMembers(body);
-  members.begin(body, 0, body.length);
-  const all: Member[] = [];
-  while (members.next()) {
-    const { nameStart, nameEnd, valueStart, valueEnd, valueType } = members;
-    all.push({
-      name: JSON.parse(body.toString("utf8", nameStart - 1, nameEnd + 1)) as string,
-      text: body.toString("utf8", nameStart - 1, valueEnd),
-      value: body.toString("utf8", valueStart, valueEnd),
-      isObject: valueType === TokenType.Object,
-    });
-  }
-  return all;
+  return listMembers(body, 0, body.length).map((member) => ({
+    ...member,
+    value: body.toString("utf8", member.start, member.end),
+  }));
 }

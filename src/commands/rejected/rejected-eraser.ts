@@ -5,14 +5,14 @@
 import { Buffer } from "node:buffer";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { Ascii } from "../../platform/base/ascii.ts";
 import { findRejectedStreams, storedStream } from "../../readers/stream/stored-stream.ts";
 import { distinctIdText } from "../../records/distinct-id.ts";
 import { isString } from "../../records/item-view.ts";
 import { JsonMembers } from "../../records/json-members.ts";
 import { depthMax, TokenType } from "../../records/table.ts";
-import type { StreamCounts } from "../erase/stream-eraser.ts";
+import { noCounts, type StreamCounts } from "../erase/stream-eraser.ts";
 import { rejectedMessages, removeLines } from "./rejected-messages.ts";
 
 interface RejectedErasure {
@@ -31,21 +31,17 @@ export async function eraseRejected(erasure: RejectedErasure): Promise<StreamCou
   const all = new Map<string, StreamCounts>();
   for (const { stream } of await findRejectedStreams(manager, prefix)) {
     const state = await storedStream(manager, stream).state();
-    if (state === undefined) continue;
-    all.set(stream, {
-      ...{ stream, from: state.firstSequence, to: state.lastSequence },
-      ...{ scanned: 0, bytes: 0, events: 0, deleted: 0, rewritten: 0, doubtful: 0 },
-    });
+    if (state !== undefined) all.set(stream, noCounts(stream, state));
   }
   for await (const one of rejectedMessages(connection, { prefix, project, stop })) {
     const counts = all.get(one.name.stream);
     if (counts === undefined) continue;
     counts.scanned++;
     counts.bytes += one.message.data.length;
-    const doomed = one.lines.filter((line) => namesPerson(line, ids));
-    if (doomed.length === 0) continue;
-    counts.events += doomed.length;
-    if (doomed.length === one.lines.length) counts.deleted++;
+    const erased = one.lines.filter((line) => namesPerson(line, ids));
+    if (erased.length === 0) continue;
+    counts.events += erased.length;
+    if (erased.length === one.lines.length) counts.deleted++;
     else counts.rewritten++;
     if (isDryRun) continue;
     const removal = { manager, connection, isErased: true };
@@ -59,7 +55,7 @@ const containers: readonly TokenType[] = [TokenType.Object, TokenType.Array];
 
 /** Returns whether the item or its detail has one of the ids. The ids are as stored. */
 export function namesPerson(
-  { item, detail = "" }: Pick<RejectedLine, "item" | "detail">,
+  { item, detail = "" }: Pick<RejectedItem, "item" | "detail">,
   ids: ReadonlySet<string>,
 ): boolean {
   // An item that cannot be read, because it is nested too deeply, may name the person.

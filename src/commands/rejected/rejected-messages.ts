@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { type JetStreamManager, type JsMsg, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
-import { linesOf, type RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import { linesOf, type RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { eventsHeader, messageIdHeader, type rejectedLane } from "../../platform/nats/names.ts";
 import {
@@ -22,7 +22,7 @@ import { messagesOf } from "../stream-messages.ts";
 export interface RejectedMessage {
   readonly name: StreamName<typeof rejectedLane>;
   readonly message: JsMsg;
-  readonly lines: readonly RejectedLine[];
+  readonly lines: readonly RejectedItem[];
 }
 
 /** Selects items. All given conditions must hold. */
@@ -61,7 +61,7 @@ export async function* rejectedMessages(
   if (stop.aborted) throw new CommandError("rejected: interrupted");
 }
 
-export function isSelected(line: RejectedLine, selection: Selection): boolean {
+export function isSelected(line: RejectedItem, selection: Selection): boolean {
   const { project, ids, reason, rule, event, sinceMs, untilMs } = selection;
   const receivedAtMs = Date.parse(line.received_at);
   return (
@@ -76,7 +76,7 @@ export function isSelected(line: RejectedLine, selection: Selection): boolean {
 }
 
 /** Returns the name of the event; undefined if the item has none. */
-export function eventOf({ item }: Pick<RejectedLine, "item">): string | undefined {
+export function eventOf({ item }: Pick<RejectedItem, "item">): string | undefined {
   const name = objectIn(item)?.["event"];
   return typeof name === "string" ? name : undefined;
 }
@@ -90,11 +90,11 @@ interface Removal {
   readonly isErased: boolean;
 }
 
-/** Removes the lines for which `isDoomed` returns true. Returns their number. */
+/** Removes the lines for which `isRemoved` returns true. Returns their number. */
 export async function removeLines(
   { manager, connection, isErased }: Removal,
   { name: { stream }, message }: Pick<RejectedMessage, "name" | "message">,
-  isDoomed: (line: RejectedLine) => boolean,
+  isRemoved: (line: RejectedItem) => boolean,
 ): Promise<number> {
   const texts = message
     .string()
@@ -102,7 +102,7 @@ export async function removeLines(
     .filter((text) => text !== "");
   const kept = texts.filter((text) => {
     const [line] = linesOf(text);
-    return line === undefined || !isDoomed(line);
+    return line === undefined || !isRemoved(line);
   });
   if (kept.length === texts.length) return 0;
   if (kept.length > 0) {

@@ -1,7 +1,7 @@
 // `penstock rejected list`, `show` and `purge`.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { instantMsOf } from "../../platform/base/day.ts";
 import { errorTable } from "../../platform/base/errors.ts";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -13,7 +13,7 @@ import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { withNats } from "../nats.ts";
 import { mustBeProjectId } from "../registered-project.ts";
-import { counted, table } from "../terminal.ts";
+import { beginningOf, counted, table } from "../terminal.ts";
 import {
   eventOf,
   isSelected,
@@ -54,8 +54,12 @@ export function selectionOf(
   for (const id of ids)
     if (!isUuid(id)) throw wrong(`an id is a uuid that \`rejected list\` prints (got "${id}")`);
   return {
-    ...{ project, reason, rule, event },
-    ...{ sinceMs: time("--since", since), untilMs: time("--until", until) },
+    project,
+    reason,
+    rule,
+    event,
+    sinceMs: time("--since", since),
+    untilMs: time("--until", until),
     ids: ids.length === 0 ? undefined : new Set(ids.map((id) => id.toLowerCase())),
   };
 }
@@ -66,9 +70,7 @@ export async function* selectedMessages(
   connection: NatsConnection,
   selection: Selection,
 ): AsyncGenerator<RejectedMessage> {
-  const which = {
-    ...{ prefix: config.subjectPrefix, project: selection.project, stop: context.stop },
-  };
+  const which = { prefix: config.subjectPrefix, project: selection.project, stop: context.stop };
   for await (const one of rejectedMessages(connection, which)) {
     const lines = one.lines.filter((line) => isSelected(line, selection));
     if (lines.length > 0) yield { ...one, lines };
@@ -84,7 +86,7 @@ export async function list(command: ConfiguredCommand, options: ListOptions): Pr
   const selection = selectionOf("rejected list", options);
   const found = await withNats(command, async (connection) => {
     // A killed command may have left an item twice.
-    const items = new Map<string, RejectedLine>();
+    const items = new Map<string, RejectedItem>();
     for await (const { lines } of selectedMessages(command, connection, selection))
       for (const line of lines) items.set(line.id, line);
     return [...items.values()].sort((one, other) => (one.received_at < other.received_at ? -1 : 1));
@@ -95,8 +97,11 @@ export async function list(command: ConfiguredCommand, options: ListOptions): Pr
   for (const row of table([
     ["RECEIVED", "PROJECT", "REASON", "EVENT", "ID", "DETAIL"],
     ...newest.map((line) => [
-      ...[`${line.received_at.slice(0, 19)}Z`, line.project_id, reasonText(line)],
-      ...[cut(eventOf(line) ?? "-", eventCharactersMax), line.id],
+      `${line.received_at.slice(0, 19)}Z`,
+      line.project_id,
+      reasonText(line),
+      cut(eventOf(line) ?? "-", eventCharactersMax),
+      line.id,
       cut(line.detail ?? "", detailCharactersMax),
     ]),
   ]))
@@ -110,17 +115,25 @@ export async function list(command: ConfiguredCommand, options: ListOptions): Pr
 const eventCharactersMax = 40;
 const detailCharactersMax = 80;
 
-function shownItem(line: RejectedLine) {
+function shownItem(line: RejectedItem) {
   const { id, project_id: project, received_at, lane, reason, detail, rule, rules, item } = line;
   return {
-    ...{ id, project, received_at, lane, reason },
-    ...{ rule: rule ?? null, rules_version: rules ?? null, event: eventOf(line) ?? null },
-    ...{ sdk: sdkOf(line) ?? null, detail: detail ?? null, bytes: Buffer.byteLength(item) },
+    id,
+    project,
+    received_at,
+    lane,
+    reason,
+    rule: rule ?? null,
+    rules_version: rules ?? null,
+    event: eventOf(line) ?? null,
+    sdk: sdkOf(line) ?? null,
+    detail: detail ?? null,
+    bytes: Buffer.byteLength(item),
   };
 }
 
 /** Returns the SDK's name and version; undefined if neither the item nor a header names it. */
-function sdkOf({ item, sdk }: RejectedLine): string | undefined {
+function sdkOf({ item, sdk }: RejectedItem): string | undefined {
   const properties = sdk ?? objectIn(item)?.["properties"];
   if (typeof properties !== "object" || properties === null) return undefined;
   const [name, version] = ["$lib", "$lib_version"].map((key) => Reflect.get(properties, key));
@@ -129,7 +142,7 @@ function sdkOf({ item, sdk }: RejectedLine): string | undefined {
 }
 
 /** Returns the reason, with the rule or the schema if one has put the item into quarantine. */
-function reasonText({ reason, rule }: Pick<RejectedLine, "reason" | "rule">): string {
+function reasonText({ reason, rule }: Pick<RejectedItem, "reason" | "rule">): string {
   return rule === undefined ? reason : `${reason} ${rule}`;
 }
 
@@ -143,9 +156,9 @@ export function countsText(texts: readonly string[]): string {
     .join(", ");
 }
 
-export function cut(text: string, charactersMax: number): string {
+function cut(text: string, charactersMax: number): string {
   const oneLine = text.replaceAll(/\s+/g, " ");
-  return oneLine.length <= charactersMax ? oneLine : `${oneLine.slice(0, charactersMax - 1)}…`;
+  return oneLine.length <= charactersMax ? oneLine : `${beginningOf(oneLine, charactersMax - 1)}…`;
 }
 
 export async function show(

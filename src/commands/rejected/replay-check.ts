@@ -1,14 +1,13 @@
-// Prepares a rejected item for a replay with the gateway's own code: whether it is valid now, and
-// the time and uuid that its event gets. Only the rules of the project are not applied, which the
-// gateway does.
+// Prepares a rejected item for a replay with the gateway's own code: whether it is valid now, the
+// time and uuid that its event gets, and whether the rules of the project would store it.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../gateway/intake/items.ts";
 import { PlainForm } from "../../gateway/intake/plain-form.ts";
-import { Tally } from "../../gateway/intake/tally.ts";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import { type FilterCode, Tally } from "../../gateway/intake/tally.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import type { DropCode } from "../../platform/base/warnings.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
@@ -17,6 +16,7 @@ import { JsonRecordWriter, type RecordWriter } from "../../records/record.ts";
 import { Header, Row, ScanStatus } from "../../records/table.ts";
 import { UuidSource } from "../../records/uuid.ts";
 import { Verdict } from "../../records/verdict.ts";
+import type { CompiledRules } from "../../rules/compile.ts";
 import { type MemberPath, withMember, withoutMember } from "./item-text.ts";
 
 /** The changes of `--set` and `--remove`, in the order of the arguments of each. */
@@ -43,6 +43,7 @@ export class ReplayCheck {
   #timestampMs = Number.NaN;
   #hasUuid = false;
   readonly #taker: ItemTaker;
+  readonly #ruledTaker: ItemTaker;
 
   constructor() {
     const records: RecordWriter = {
@@ -54,12 +55,26 @@ export class ReplayCheck {
       },
       write: () => {},
     };
-    this.#taker = new ItemTaker({
-      ...{ slowScanner: createNativeScanner(scannedRows), records, typos: new Typos() },
-      onBug: (bug) => {
-        throw bug;
-      },
-    });
+    const takerOf = (written: RecordWriter) =>
+      new ItemTaker({
+        slowScanner: createNativeScanner(scannedRows),
+        createScanner: createNativeScanner,
+        records: written,
+        typos: new Typos(),
+        onBug: (bug) => {
+          throw bug;
+        },
+      });
+    this.#taker = takerOf(records);
+    this.#ruledTaker = takerOf({ ...records, measure: () => 0 });
+  }
+
+  /**
+   * Returns why the gateway would not store a prepared text under these rules, such as
+   * `rule wrong-orders` or `dropped_by_rule`; undefined if it would. A replay is not from a bot.
+   */
+  filteredBy(text: string, line: RejectedItem, rules: CompiledRules): string | undefined {
+    return rules.readsEvents ? this.#judge(text, line, rules)?.code : undefined;
   }
 
   /**
@@ -67,7 +82,7 @@ export class ReplayCheck {
    * a replay corrects no clock and knows no time of receipt. An event without a uuid gets the id of
    * the item, so that a second replay sends the same uuid.
    */
-  prepare(line: RejectedLine, { set, remove }: Changes): Prepared {
+  prepare(line: RejectedItem, { set, remove }: Changes): Prepared {
     let text = line.item;
     if (text.startsWith("{")) {
       for (const path of remove) text = withoutMember(text, path);
@@ -94,21 +109,50 @@ export class ReplayCheck {
     return body.toString("utf8", table[row + Row.ItemStart], table[row + Row.ItemEnd]);
   }
 
-  #judge(text: string, { lane, received_at, skew_ms: skewMs = 0 }: RejectedLine) {
+  #judge(
+    text: string,
+    { lane, received_at, skew_ms: skewMs = 0 }: RejectedItem,
+    rules?: CompiledRules,
+  ) {
     const { body } = this.#scanned(text);
     const receivedAtMs = Date.parse(received_at);
     const tally = new OneNote();
     const frame = { buffer: Buffer.alloc(0), length: 0, events: 0, commit() {}, rollback() {} };
     const job: Job = {
-      ...{ body, scanner: this.#scanner, tally, receivedAtMs, recordBytesMax, skewMs },
-      ...{ needsTimestamp: false, isEngage: false, unreadableSentAt: undefined },
-      ...{ repaired: undefined, additions: undefined, quarantine: () => {} },
+      body,
+      scanner: this.#scanner,
+      tally,
+      receivedAtMs,
+      recordBytesMax,
+      skewMs,
+      needsTimestamp: false,
+      isEngage: false,
+      unreadableSentAt: undefined,
+      repaired: undefined,
+      additions: undefined,
+      lane,
+      isBot: false,
+      // The gateway receives a replay now, from an operator.
+      visitor: {
+        address: "",
+        userAgent: "",
+        request: { needsTimestamp: false, isEngage: false, receivedAtMs: Date.now(), skewMs: 0 },
+      },
+      rules,
+      quarantine: ({ reason, rule = "" }) => {
+        tally.quarantinedBy = `${reason} ${rule}`;
+      },
       frames: { sinkFor: () => frame, endTurn() {}, finish() {}, abandon() {} },
       template: this.#records.begin({
-        ...{ projectId: "replay", lane, receivedAtMs, sentAtMs: Number.NaN, clientAddress: "" },
+        projectId: "replay",
+        lane,
+        receivedAtMs,
+        sentAtMs: Number.NaN,
+        clientAddress: "",
       }),
     };
-    this.#taker.takeRows(job, 0, 1);
+    const taker = rules === undefined ? this.#taker : this.#ruledTaker;
+    taker.takeRows(job, 0, 1);
     return tally.note;
   }
 
@@ -127,6 +171,11 @@ function timeText(ms: number): string {
 
 class OneNote extends Tally {
   note: { readonly code: string; readonly detail: string } | undefined = undefined;
+  quarantinedBy = "";
+
+  override filter(_: number, code: FilterCode): void {
+    this.note = { code: code === "quarantined" ? this.quarantinedBy : code, detail: "" };
+  }
 
   override drop(_: number, code: DropCode, explanation: Explanation): void {
     this.note = { code, detail: textOf(explanation) };

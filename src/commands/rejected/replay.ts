@@ -1,12 +1,17 @@
 // `penstock rejected replay` sends rejected items to a gateway, which checks them like any other
 // event. An item leaves the quarantine when its event is stored, and only then.
 
+import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { readRegistry } from "../../gateway/projects/registry/commands.ts";
-import type { RejectedLine } from "../../gateway/quarantine/rejected-item.ts";
+import { cookielessContext } from "../../gateway/projects/rules/rules-loader.ts";
+import { rulesInUse } from "../../gateway/projects/rules/versions.ts";
+import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { readHolder } from "../../platform/embedded/data-lock.ts";
 import { managerOf } from "../../platform/nats/api.ts";
+import { type CompiledRules, compileRules } from "../../rules/compile.ts";
+import { parseRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -104,13 +109,19 @@ async function checked(
   { selection, changes }: { readonly selection: Selection; readonly changes: Changes },
 ): Promise<Map<string, string>> {
   const check = new ReplayCheck();
+  const rules = new RulesInUse(command, connection);
   const valid = new Map<string, string>();
+  const filtered = new Map<string, string>();
   const invalid = new Map<string, string>();
   for await (const { lines } of selectedMessages(command, connection, selection))
     for (const line of lines) {
       const prepared = check.prepare(line, changes);
-      if (prepared.kind === "valid") valid.set(line.id, line.project_id);
-      else {
+      if (prepared.kind === "valid") {
+        valid.set(line.id, line.project_id);
+        const compiled = await rules.of(line.project_id);
+        const why = compiled && check.filteredBy(prepared.text, line, compiled);
+        if (why !== undefined) filtered.set(line.id, why);
+      } else {
         if (!invalid.has(line.id) && invalid.size < notesMax)
           note(command, `${line.id}: still invalid: ${prepared.code}: ${prepared.detail}`);
         invalid.set(line.id, prepared.code);
@@ -122,7 +133,51 @@ async function checked(
     `${counted(all, "rejected event")} selected: ${valid.size} valid, ${invalid.size} still invalid`,
   );
   if (invalid.size > 0) say(command, `still invalid: ${countsText([...invalid.values()])}`);
+  if (filtered.size > 0)
+    say(
+      command,
+      `${counted(filtered.size, "valid event")} would not be stored by the rules in use: ${countsText([...filtered.values()])}`,
+    );
   return valid;
+}
+
+/** The compiled rules of projects. */
+class RulesInUse {
+  readonly #command: ConfiguredCommand;
+  readonly #connection: NatsConnection;
+  readonly #compiled = new Map<string, CompiledRules | undefined>();
+
+  constructor(command: ConfiguredCommand, connection: NatsConnection) {
+    this.#command = command;
+    this.#connection = connection;
+  }
+
+  /** Returns undefined if the project has no rules, or does not exist. Throws a CommandError. */
+  async of(id: string): Promise<CompiledRules | undefined> {
+    if (!this.#compiled.has(id)) this.#compiled.set(id, await this.#load(id));
+    return this.#compiled.get(id);
+  }
+
+  async #load(id: string): Promise<CompiledRules | undefined> {
+    const { subjectPrefix: prefix, replicas, hubDomain } = this.#command.config;
+    const { projects } = await readRegistry(this.#connection, { prefix, replicas, hubDomain });
+    const { rulesVersion: version } = projects.find((one) => one.id === id) ?? {};
+    if (version === undefined) return undefined;
+    const place = { prefix, replicas, hubDomain, id };
+    const { text } = (await rulesInUse(this.#connection, place)) ?? { text: "" };
+    const parsed = parseRules(text);
+    if ("rules" in parsed)
+      // No hash is stored, so neither the secret nor the salts of the project are needed.
+      return compileRules(parsed.rules, {
+        version,
+        secret: randomBytes(32),
+        saltOf: () => randomBytes(32),
+        cookieless: await cookielessContext(id, parsed.rules),
+      });
+    throw new CommandError(
+      `rejected replay: this release cannot read version ${version} of the rules of project ${id}: ${parsed.errors[0]!.message}`,
+    );
+  }
 }
 
 /** Returns the newest key of each project. */
@@ -170,7 +225,10 @@ class Replay {
     this.#connection = connection;
     this.#of = of;
     this.#sender = new Sender({
-      ...{ url: of.url, query: "?replay=1", gzip: false, stop: command.context.stop },
+      url: of.url,
+      query: "?replay=1",
+      gzip: false,
+      stop: command.context.stop,
       giveUpAfterMs: of.options.giveUpAfter * 1_000,
       trouble: (why) => note(command, why === undefined ? "the gateway responds again" : why),
     });
@@ -199,7 +257,7 @@ class Replay {
 
   /** Sends the items of a message, one request each. Then removes the stored ones. */
   async #replayMessage(
-    one: Parameters<typeof removeLines>[1] & { lines: readonly RejectedLine[] },
+    one: Parameters<typeof removeLines>[1] & { lines: readonly RejectedItem[] },
   ) {
     const stored = new Set<string>();
     try {
@@ -219,7 +277,7 @@ class Replay {
   }
 
   /** Returns whether the event is stored. Throws if the gateway rejects the request itself. */
-  async #send(line: RejectedLine): Promise<boolean> {
+  async #send(line: RejectedItem): Promise<boolean> {
     const prepared = this.#check.prepare(line, this.#of.changes);
     if (prepared.kind === "invalid") return false;
     const key = JSON.stringify(this.#of.keys.get(line.project_id));

@@ -52,7 +52,9 @@ export async function checkAgainst(
       const options = { prefix, project, storedFromMs, stop: context.stop };
       for (const one of await streamsOf(connection, { prefix, lanes, command: "rules check" })) {
         const found = wholeMessages(connection, one, {
-          ...{ ...options, lost: noteLost, missed: noteLost },
+          ...options,
+          lost: noteLost,
+          missed: noteLost,
         });
         const lane: Lane = one.name.lane;
         for await (const message of found) trial.take(chooser.choose(message).bytes, lane);
@@ -75,9 +77,17 @@ interface Read {
 function jsonOf(trial: RulesTrial, { project, from }: Read): object {
   const { events, bytes, privacy, results, schemas } = trial;
   return {
-    ...{ project, from, events, bytes, privacy },
+    project,
+    from,
+    events,
+    bytes,
+    privacy,
     rules: results.map(({ name, mode, events: counts, bytes: own, examples }) => ({
-      ...{ name, mode, ...counts, bytes: own, examples },
+      name,
+      mode,
+      ...counts,
+      bytes: own,
+      examples,
     })),
     schemas: schemas.results.map((one) => ({ ...one, errors: Object.fromEntries(one.errors) })),
   };
@@ -86,8 +96,12 @@ function jsonOf(trial: RulesTrial, { project, from }: Read): object {
 function linesOf(trial: RulesTrial, { project, from }: Read): string[] {
   const { events, bytes, privacy, results, schemas } = trial;
   const rows = results.map(({ name, mode, events: counts, bytes: own }) => [
-    ...[name, mode, String(counts.dropped), String(counts.quarantined)],
-    ...[String(counts.changed), String(own)],
+    name,
+    mode,
+    String(counts.dropped),
+    String(counts.quarantined),
+    String(counts.changed),
+    String(own),
   ]);
   const examples = results.flatMap(({ name, examples: found }) =>
     found.map((one) => `${name}: ${exampleText(one)}`),
@@ -105,7 +119,11 @@ function linesOf(trial: RulesTrial, { project, from }: Read): string[] {
 
 function schemaLines(results: readonly SchemaTrialResult[]): string[] {
   const rows = results.map(({ event, version, mode, valid, invalid }) => [
-    ...[JSON.stringify(event), String(version), mode, String(valid), String(invalid)],
+    JSON.stringify(event),
+    String(version),
+    mode,
+    String(valid),
+    String(invalid),
   ]);
   const errors = results.flatMap(({ event, errors: found }) =>
     [...found]

@@ -8,7 +8,7 @@ import { isPlain } from "../../records/item-view.ts";
 import { createNativeScanner } from "../../records/native.ts";
 import { Header, Row, ScanStatus } from "../../records/table.ts";
 import { Outcome, RuleApplier } from "../../rules/apply.ts";
-import { type CompiledRules, compileRules } from "../../rules/compile.ts";
+import { type CompiledRules, compileRules, RuleEffect } from "../../rules/compile.ts";
 import {
   type PropertyPath,
   type Rule,
@@ -18,7 +18,8 @@ import {
 } from "../../rules/rules-file.ts";
 import { SchemaTrial } from "./schema-trial.ts";
 
-type Effect = "dropped" | "quarantined" | "changed";
+/** Sampled out counts as dropped. */
+type Effect = Exclude<RuleEffect, "sampled_out">;
 
 export interface TrialExample {
   readonly uuid: unknown;
@@ -37,6 +38,7 @@ interface RuleResult {
   readonly examples: TrialExample[];
 }
 
+const ruleEffects = Object.entries(RuleEffect) as [RuleEffect, number][];
 const examplesMax = 3;
 const shownCharsMax = 60;
 const opening = Buffer.from('{"batch":[');
@@ -52,7 +54,8 @@ export class RulesTrial {
   readonly #file: RulesFile;
   readonly #rules: CompiledRules;
   readonly #ofPrivacy: CompiledRules;
-  readonly #counted: Float64Array;
+  /** The counts of each rule before the last event. */
+  readonly #counted: readonly Float64Array[];
   readonly #scanner = createNativeScanner();
   readonly #applier = new RuleApplier(this.#scanner);
   readonly #hidden: (path: PropertyPath) => boolean;
@@ -66,7 +69,7 @@ export class RulesTrial {
     this.#rules = compileRules(tried, context);
     this.schemas = new SchemaTrial(this.#rules.schemas);
     this.#ofPrivacy = compileRules({ ...tried, rules: [], schemas: [] }, context);
-    this.#counted = new Float64Array(file.rules.length);
+    this.#counted = this.#rules.rules.map(({ counts }) => counts.slice());
     this.#hidden = hiddenBy(file.rules);
     this.results = file.rules.map(({ name, mode }) => ({
       name,
@@ -113,35 +116,35 @@ export class RulesTrial {
       const withMembers = planned.flatMap((plan, row) =>
         plan?.needsMembers === true ? [row] : [],
       );
-      if (withMembers.length > 0) applier.find(body, table, withMembers);
+      if (withMembers.length > 0) applier.find(this.#scanner, body, withMembers);
       for (const [row, plan] of planned.entries()) {
         if (plan === undefined) continue;
         view.row = Header.Words + row * Row.Words;
         const outcome = applier.apply(view, plan, row);
         if (rules === this.#rules) {
-          this.#count(view, outcome);
+          this.#count(view);
           this.schemas.take(applier, outcome);
         } else if (outcome === Outcome.Changed) {
           this.privacy.changed++;
           this.privacy.bytes += bytesOf(view);
         }
       }
-      this.schemas.finish(applier);
     }
   }
 
   /** Finds the rules whose counts the last event has raised. */
-  #count(view: { body: Buffer; table: Uint32Array; row: number }, outcome: Outcome): void {
-    const { counts } = this.#rules;
-    const counted = this.#counted;
-    for (let index = 0; index < counts.length; index++) {
-      if (counts[index] === counted[index]) continue;
-      counted[index] = counts[index]!;
-      const result = this.results[index]!;
-      const rule = this.#file.rules[index]!;
-      result.events[effectOf(rule, this.#applier.rule?.index === index, outcome)]++;
-      result.bytes += bytesOf(view);
-      if (result.examples.length < examplesMax) result.examples.push(this.#example(view, rule));
+  #count(view: { body: Buffer; table: Uint32Array; row: number }): void {
+    for (const { index, counts } of this.#rules.rules) {
+      const counted = this.#counted[index]!;
+      for (const [effect, at] of ruleEffects) {
+        if (counts[at] === counted[at]) continue;
+        counted[at] = counts[at]!;
+        const result = this.results[index]!;
+        result.events[effect === "sampled_out" ? "dropped" : effect]++;
+        result.bytes += bytesOf(view);
+        if (result.examples.length < examplesMax)
+          result.examples.push(this.#example(view, this.#file.rules[index]!));
+      }
     }
   }
 
@@ -161,15 +164,6 @@ export class RulesTrial {
 function bytesOf({ table, row }: { table: Uint32Array; row: number }): number {
   // With the line feed.
   return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]! + 1;
-}
-
-/** The effect of a rule on an event. The actions decide about a rule in the mode `observe`. */
-function effectOf({ mode, actions }: Rule, isLast: boolean, outcome: Outcome): Effect {
-  if (isLast) return outcome === Outcome.Quarantined ? "quarantined" : "dropped";
-  if (mode === "enforce") return "changed";
-  const kinds = actions.map(({ kind }) => kind);
-  if (kinds.includes("quarantine")) return "quarantined";
-  return kinds.every((kind) => kind === "drop" || kind === "sample") ? "dropped" : "changed";
 }
 
 /** Returns whether a rule removes or hashes a property, so that no example may show its value. */

@@ -131,8 +131,10 @@ export async function history(
   }
   if (versions.length === 0) return say(command, `project ${id} has no rules`);
   const rows = versions.map((one) => [
-    ...[String(one.version), new Date(one.atMs).toISOString(), one.author],
-    ...[one.sha256.slice(0, shaCharsShown)],
+    String(one.version),
+    new Date(one.atMs).toISOString(),
+    one.author,
+    one.sha256.slice(0, shaCharsShown),
     [
       ...(isInUse(one) ? ["in use"] : []),
       ...(one.from === undefined ? [] : [`the text of ${one.from}`]),

@@ -1,9 +1,5 @@
 // What the schemas of a rules file find in stored events, for `penstock rules check --against`.
 
-import { Buffer } from "node:buffer";
-import { isPlain } from "../../records/item-view.ts";
-import { createNativeScanner } from "../../records/native.ts";
-import { Header, ScanStatus } from "../../records/table.ts";
 import { Outcome, type RuleApplier } from "../../rules/apply.ts";
 import type { CompiledSchema } from "../../rules/event-schema.ts";
 import type { SchemaMode } from "../../rules/rules-file.ts";
@@ -19,14 +15,9 @@ export interface SchemaTrialResult {
 }
 
 const errorsMax = 100;
-const opening = Buffer.from('{"batch":[');
-const closing = Buffer.from("]}");
 
 export class SchemaTrial {
   readonly #results: Map<CompiledSchema, SchemaTrialResult>;
-  readonly #scanner = createNativeScanner(1);
-  /** Changed events, which are checked when the applier has no other event. */
-  readonly #changed: { readonly schema: CompiledSchema; readonly body: Buffer }[] = [];
 
   constructor(schemas: readonly CompiledSchema[]) {
     this.#results = new Map(
@@ -45,23 +36,7 @@ export class SchemaTrial {
   take(applier: RuleApplier, outcome: Outcome): void {
     const { schema } = applier;
     if (schema === undefined || outcome > Outcome.Changed) return;
-    if (outcome === Outcome.Same) {
-      this.#count(schema, applier.checkSchema());
-      return;
-    }
-    const text = Buffer.allocUnsafe(applier.bytesMax);
-    const end = applier.write(text, 0);
-    this.#changed.push({ schema, body: Buffer.concat([opening, text.subarray(0, end), closing]) });
-  }
-
-  /** Checks the changed events. The applier must have no other event. */
-  finish(applier: RuleApplier): void {
-    const { table } = this.#scanner;
-    for (const { schema, body } of this.#changed.splice(0)) {
-      const item = { body, table, row: Header.Words };
-      if (this.#scanner.scan(body) === ScanStatus.Ok && isPlain(item))
-        this.#count(schema, applier.checkChanged(schema, item));
-    }
+    this.#count(schema, applier.checkSchema());
   }
 
   #count(schema: CompiledSchema, errors: readonly string[]): void {

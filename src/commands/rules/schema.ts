@@ -80,12 +80,10 @@ async function learnFrom(
   const say = (line: string) => context.stderr.write(`rules schema learn: ${line}\n`);
   for (const one of await streamsOf(connection, { prefix, lanes, command: "rules schema learn" })) {
     const options = {
-      ...{
-        prefix,
-        project,
-        stop: context.stop,
-        storedFromMs: Math.max(0, fromMs - clocksApartMsMax),
-      },
+      prefix,
+      project,
+      stop: context.stop,
+      storedFromMs: Math.max(0, fromMs - clocksApartMsMax),
       lost: (from: number, to: number) =>
         say(`messages ${from} to ${to} left ${one.name.stream} before they were read`),
       missed: (messages: number) => say(`${messages} erased messages were not read`),
@@ -129,7 +127,9 @@ export function proposal(
   const document = new Document({
     schemas: [
       {
-        ...{ event, version, mode: "observe" },
+        event,
+        version,
+        mode: "observe",
         properties: {
           type: "object",
           ...(required.length > 0 ? { required } : {}),

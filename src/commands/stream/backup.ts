@@ -23,7 +23,7 @@ import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "
 import { shownBytes } from "../doctor/finding.ts";
 import { managerFor, withNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { namedStreams } from "./streams.ts";
+import { namedStreams } from "./named-streams.ts";
 
 const formatVersion = 1;
 const manifestFile = "backup.json";
@@ -48,6 +48,16 @@ interface StreamList {
   /** Version of the nats-server that was backed up. */
   readonly server_version: string;
   readonly streams: readonly { readonly name: string; readonly messages: number }[];
+}
+
+/** An error that the nats-server has reported. */
+class ServerError extends CommandError {
+  readonly description: string;
+
+  constructor(what: string, description: string) {
+    super(`${what}: ${description}`);
+    this.description = description;
+  }
 }
 
 interface SnapshotAnswer {
@@ -115,7 +125,9 @@ async function bucketsOf(
   const manager = await managerFor(connection);
   const { subjectPrefix: prefix } = config;
   const buckets = [
-    ...[bucketName(prefix), bucketName(prefix, "rules"), limitsBucket(prefix)],
+    bucketName(prefix),
+    bucketName(prefix, "rules"),
+    limitsBucket(prefix),
     erasuresBucketOf(anyStream),
   ];
   const names = buckets.map(bucketStream);
@@ -154,7 +166,7 @@ async function backUpOne(
   try {
     return await attempt(true);
   } catch (error) {
-    if (!/consumer/.test((error as Error).message)) throw error;
+    if (!(error instanceof ServerError) || !error.description.includes("consumer")) throw error;
     note(
       command,
       `${name}: backed up without its consumers, so durable readers start again after a restore: ${(error as Error).message}`,
@@ -175,12 +187,10 @@ async function backUp(
   let bytes = 0;
   try {
     const answer = await ask<SnapshotAnswer>(connection, `STREAM.SNAPSHOT.${name}`, {
-      ...{
-        deliver_subject: inbox,
-        no_consumers: !hasConsumers,
-        chunk_size: chunkBytes,
-        jsck: true,
-      },
+      deliver_subject: inbox,
+      no_consumers: !hasConsumers,
+      chunk_size: chunkBytes,
+      jsck: true,
     });
     const arrived = chunks[Symbol.asyncIterator]();
     for (;;) {
@@ -192,7 +202,10 @@ async function backUp(
       if (data.length === 0) {
         const status = message.headers?.code ?? 0;
         if (status >= 400)
-          throw new CommandError(`the server ended the snapshot: ${message.headers?.description}`);
+          throw new ServerError(
+            "the server ended the snapshot",
+            message.headers?.description ?? "",
+          );
         break;
       }
       // The server waits for acknowledgements, so the memory for chunks is bounded.
@@ -204,10 +217,13 @@ async function backUp(
     await file.sync();
     const { config, state } = answer;
     const manifest = {
-      ...{ config, state },
+      config,
+      state,
       penstock: {
-        ...{ version: formatVersion, created: new Date().toISOString() },
-        ...{ data_bytes: bytes, data_sha256: hash.digest("hex") },
+        version: formatVersion,
+        created: new Date().toISOString(),
+        data_bytes: bytes,
+        data_sha256: hash.digest("hex"),
       },
     };
     const text = `${JSON.stringify(manifest, undefined, 2)}\n`;
@@ -541,7 +557,7 @@ async function ask<T extends { readonly error?: { readonly description: string }
   const message = await connection.request(`$JS.API.${what}`, JSON.stringify(request), options);
   const answer = message.json<T>();
   if (answer.error !== undefined)
-    throw new CommandError(`JetStream rejected ${what}: ${answer.error.description}`);
+    throw new ServerError(`JetStream rejected ${what}`, answer.error.description);
   return answer;
 }
 

@@ -4,52 +4,21 @@
 // A sink that does not run is not listed, because its position is in its target, which is not
 // queried.
 
-import {
-  AckPolicy,
-  type ConsumerInfo,
-  DeliverPolicy,
-  type JetStreamManager,
-  jetstream,
-} from "@nats-io/jetstream";
-import { type NatsConnection, nuid } from "@nats-io/nats-core";
-import { nanosPerMs } from "../../platform/nats/api.ts";
+import { AckPolicy, type ConsumerInfo, type JetStreamManager } from "@nats-io/jetstream";
+import { rejectedLane } from "../../platform/nats/names.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { readerAt, shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
 import type { Position } from "../../readers/effects/types.ts";
-import { CommandError } from "../context.ts";
+import { CommandError, type ConfiguredCommand } from "../context.ts";
+import { counted } from "../terminal.ts";
+import { countFrom, type RangeCheck } from "./named-streams.ts";
 
 export interface StreamReader {
   readonly name: string;
   /** The reader has certainly read all of its messages up to this sequence. */
   readonly readTo: number;
   readonly unread: number;
-}
-
-interface Which {
-  readonly from: number | Date;
-  readonly subject?: string | undefined;
-}
-
-const countingMs = 10_000;
-
-export async function countFrom(
-  manager: JetStreamManager,
-  stream: string,
-  { from, subject }: Which,
-): Promise<number> {
-  const name = `penstock_count_${nuid.next()}`;
-  const start =
-    typeof from === "number"
-      ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }
-      : { deliver_policy: DeliverPolicy.StartTime, opt_start_time: from.toISOString() };
-  const { num_pending: pending } = await manager.consumers.add(stream, {
-    ...{ name, ...start, ack_policy: AckPolicy.None, mem_storage: true, num_replicas: 1 },
-    inactive_threshold: countingMs * nanosPerMs,
-    ...(subject === undefined ? {} : { filter_subject: subject }),
-  });
-  await manager.consumers.delete(stream, name).catch(() => {});
-  return pending;
 }
 
 /**
@@ -115,33 +84,53 @@ export async function effectsPositions(
   }
 }
 
-interface OfSubject {
-  readonly stream: string;
-  readonly subject: string;
-  readonly stop: AbortSignal;
+interface UnreadCheck extends RangeCheck {
+  /** Whether the database of the effects is checked. */
+  readonly effects: boolean;
 }
 
-/** Returns the size of the messages that are read until `stop` aborts. Only the headers are read. */
-export async function messageBytesOf(
+/**
+ * Returns a text for each reader that has not read some of the messages. Messages that are stored
+ * meanwhile may count as unread.
+ */
+export async function unreadOf(
+  { config }: ConfiguredCommand,
   manager: JetStreamManager,
-  connection: NatsConnection,
-  { stream, subject, stop }: OfSubject,
-): Promise<{ readonly messages: number; readonly bytes: number }> {
-  const { state } = await manager.streams.info(stream, { subjects_filter: subject });
-  const expected = state.subjects?.[subject] ?? 0;
-  let [messages, bytes] = [0, 0];
-  if (expected === 0) return { messages, bytes };
-  const js = jetstream(connection, { timeout: countingMs });
-  const consumer = await js.consumers.get(stream, { filter_subjects: subject, headers_only: true });
-  const found = await consumer.consume();
-  const idle = setTimeout(() => found.stop(), countingMs);
-  for await (const message of found) {
-    idle.refresh();
-    messages++;
-    bytes += Number(message.headers?.get("Nats-Msg-Size") ?? 0) + subject.length;
-    if (message.info.pending === 0 || messages >= expected || stop.aborted) break;
+  { doing, ranges: all, effects }: UnreadCheck,
+): Promise<string[]> {
+  // Nothing reads rejected events in order.
+  const ranges = all.filter(([{ lane }]) => lane !== rejectedLane);
+  if (ranges.length === 0) return [];
+  const applied = effects ? await effectsPositions(config, doing) : undefined;
+  const found: string[] = [];
+  for (const [{ stream, info }, { before, subject }] of ranges) {
+    const readers: { name: string; readTo: number }[] = await readersOf(manager, stream, effects);
+    if (applied !== undefined) {
+      const position = applied.get(stream);
+      // The position may be in an earlier stream of the same name.
+      const readTo = position?.created === info.created ? position.sequence : 0;
+      readers.push({ name: "the effects database", readTo });
+    }
+    const kept = await countFrom(manager, stream, { from: before, subject });
+    for (const { name, readTo } of readers) {
+      if (readTo >= info.state.last_seq) continue;
+      const from = Math.max(readTo + 1, info.state.first_seq);
+      const unread = (await countFrom(manager, stream, { from, subject })) - kept;
+      if (unread > 0) found.push(`${name} has not read ${counted(unread, "message")} of ${stream}`);
+    }
   }
-  clearTimeout(idle);
-  await consumer.delete().catch(() => {});
-  return { messages, bytes };
+  return found;
+}
+
+/** Throws a CommandError if a reader has not read some of the messages. */
+export async function requireRead(
+  command: ConfiguredCommand,
+  manager: JetStreamManager,
+  check: UnreadCheck,
+): Promise<void> {
+  const unread = await unreadOf(command, manager, check);
+  if (unread.length > 0)
+    throw new CommandError(
+      `${check.doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread. Effects and sinks then stop until they are started with --accept-expired. Durable consumers of programs continue without the removed messages, without a notice`,
+    );
 }

@@ -18,15 +18,14 @@ import { shownBytes } from "../doctor/finding.ts";
 import { managerFor, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted, table } from "../terminal.ts";
-import { readersOf, type StreamReader } from "./readers.ts";
 import {
-  countDoomed,
-  type Doomed,
+  countRange,
+  type MessageRange,
   type NamedStream,
   namedStreams,
-  requireRead,
   sameStreams,
-} from "./streams.ts";
+} from "./named-streams.ts";
+import { readersOf, requireRead, type StreamReader } from "./readers.ts";
 
 const changeTimeoutMs = 60_000;
 
@@ -46,8 +45,13 @@ export async function showStreams(
   for (const line of table([
     ["STREAM", "MESSAGES", "BYTES", "MAX BYTES", "MAX AGE", "OLDEST", "NEWEST", "LIMITS"],
     ...shown.map((one) => [
-      ...[one.stream, String(one.messages), shownBytes(one.bytes), sizeText(one.bytes_max)],
-      ...[ageText(one.age_max_seconds), one.oldest ?? "-", one.newest ?? "-"],
+      one.stream,
+      String(one.messages),
+      shownBytes(one.bytes),
+      sizeText(one.bytes_max),
+      ageText(one.age_max_seconds),
+      one.oldest ?? "-",
+      one.newest ?? "-",
       one.set_by_command.length === 0 ? "settings" : `set: ${one.set_by_command.join(", ")}`,
     ]),
   ]))
@@ -65,8 +69,11 @@ function shownStream({ stream, lane, partition, info, own }: NamedStream, reader
   const { state, config, cluster } = info;
   const hasMessages = state.messages > 0;
   return {
-    ...{ stream, lane, partition },
-    ...{ messages: state.messages, bytes: state.bytes },
+    stream,
+    lane,
+    partition,
+    messages: state.messages,
+    bytes: state.bytes,
     bytes_max: config.max_bytes > 0 ? config.max_bytes : null,
     age_max_seconds: config.max_age > 0 ? config.max_age / nanosPerMs / 1_000 : null,
     /** The limits that a gateway does not change, because `stream set` has set them. */
@@ -144,13 +151,13 @@ export async function setLimits(
         throw new CommandError(
           `stream set: ${stream} holds ${info.state.bytes} bytes, more than ${next.max_bytes}: it would reject all events (503 store_full). Nothing was changed. Shorten --max-age first, or purge`,
         );
-    const doomed = changes.flatMap((one): [NamedStream, Doomed][] => {
+    const ranges = changes.flatMap((one): [NamedStream, MessageRange][] => {
       const [age, ageBefore] = [one.next.max_age, one.info.config.max_age];
       const isShorter = age > 0 && (ageBefore === 0 || age < ageBefore);
       return isShorter ? [[one, { before: new Date(Date.now() - age / nanosPerMs) }]] : [];
     });
     const { unread, effects } = options;
-    if (!unread) await requireRead(command, manager, { doing: "stream set", doomed, effects });
+    if (!unread) await requireRead(command, manager, { doing: "stream set", ranges, effects });
     for (const one of changes) {
       const { stream, info, own, next } = one;
       const before = limitsText(info.config, own);
@@ -209,7 +216,8 @@ async function applyLimits(
   const which = { prefix: command.config.subjectPrefix, stream };
   const change = async (to: (limits: OwnLimits) => OwnLimits) =>
     await changeOwnLimits(connection, manager, {
-      ...{ ...which, replicas: info.config.num_replicas },
+      ...which,
+      replicas: info.config.num_replicas,
       change: to,
     });
   const settings = () => {
@@ -328,24 +336,24 @@ export async function purge(
         "stream purge: --to is a sequence of one stream. Name the stream instead of its lane",
         usageExitCode,
       );
-    const doomed: [NamedStream, Doomed][] = [];
+    const ranges: [NamedStream, MessageRange][] = [];
     let total = 0;
     for (const one of streams) {
-      const which = doomedOf(command, one, options);
-      const count = await countDoomed(manager, one, which);
+      const which = rangeOf(command, one, options);
+      const count = await countRange(manager, one, which);
       total += count;
       // Before version 2.11, a server that must purge before sequence 1 purges the whole stream.
-      if (count > 0 && Number(which.before) > 1) doomed.push([one, which]);
+      if (count > 0 && Number(which.before) > 1) ranges.push([one, which]);
       say(
         command,
         `${one.stream}: ${counted(count, "message")}${project === undefined ? "" : ` of ${project}`} before sequence ${which.before}`,
       );
     }
-    if (doomed.length === 0) return say(command, "nothing to remove");
+    if (ranges.length === 0) return say(command, "nothing to remove");
     const check = async () => {
-      const fresh = await sameStreams(manager, { doing: "stream purge", doomed });
+      const fresh = await sameStreams(manager, { doing: "stream purge", ranges });
       if (!unread)
-        await requireRead(command, manager, { doing: "stream purge", doomed: fresh, effects });
+        await requireRead(command, manager, { doing: "stream purge", ranges: fresh, effects });
     };
     if (dryRun) {
       await check().catch((error: unknown) => {
@@ -355,17 +363,17 @@ export async function purge(
       return say(command, "nothing was changed (--dry-run)");
     }
     await check();
-    const question = `Remove ${counted(total, "message")} from ${doomed.map(([{ stream }]) => stream).join(", ")}?`;
+    const question = `Remove ${counted(total, "message")} from ${ranges.map(([{ stream }]) => stream).join(", ")}?`;
     if (!yes) {
       await confirm(command, { command: "stream purge", question, word: which });
       // A reader may have started while the operator read the question.
       await check();
     }
-    for (const one of doomed) {
+    for (const one of ranges) {
       const [{ stream }, { before, subject }] = one;
       const entry = { change: "stream purge", stream, before, project };
       const purged = await audited(command, entry, async () => {
-        await sameStreams(manager, { doing: "stream purge", doomed: [one] });
+        await sameStreams(manager, { doing: "stream purge", ranges: [one] });
         const filter = subject === undefined ? {} : { filter: subject };
         const answer = await manager.streams.purge(stream, { ...filter, seq: Number(before) });
         return answer.purged;
@@ -375,11 +383,11 @@ export async function purge(
   });
 }
 
-function doomedOf(
+function rangeOf(
   { config }: ConfiguredCommand,
   { lane, partition, info: { state } }: NamedStream,
   { project, to }: PurgeOptions,
-): Doomed {
+): MessageRange {
   const before = Math.min(to ?? state.last_seq, state.last_seq) + 1;
   if (project === undefined) return { before };
   const { subjectPrefix: prefix } = config;

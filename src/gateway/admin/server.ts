@@ -2,7 +2,7 @@
 // because the probes of orchestrators send none. A request without a token gets only the status.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
+import { HttpPort, type PortSetting } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
 import { type PortAccess, refuseAccess } from "../../platform/base/port-access.ts";
 import type { WorkersReadiness } from "../workers/supervisor.ts";
@@ -23,7 +23,7 @@ interface AdminServerOptions {
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
-  readonly portName?: PortName;
+  readonly setting?: PortSetting;
 }
 
 interface Answer {
@@ -54,7 +54,7 @@ export class AdminServer {
       answer: (request, response) => void this.#answer(request, response),
       connectionsMax: CONNECTIONS_MAX,
       purpose: "metrics and health",
-      portName: options.portName ?? "ADMIN_PORT",
+      setting: options.setting ?? "adminPort",
     });
   }
 

@@ -18,7 +18,7 @@ export interface Member {
  * The number is limited because each member needs its own decoder. Files of 64 KiB blocks have up
  * to 1,600 members.
  */
-export const membersMax = 2_048;
+const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
 const gzipTrailerBytes = 8;

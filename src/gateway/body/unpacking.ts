@@ -79,7 +79,10 @@ export class Unpacker {
     const { inflater, inflatedBytesMax, monotonicMs } = options;
     this.#options = options;
     this.#atOnce = new AtOnceInflation({
-      ...{ inflatedBytesMax, monotonicMs, inflater, budget: this.#atOnceBudget },
+      inflatedBytesMax,
+      monotonicMs,
+      inflater,
+      budget: this.#atOnceBudget,
     });
     this.#pool = new InflationPool(monotonicMs);
     this.#inTurns = new FairQueue({

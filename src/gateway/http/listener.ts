@@ -134,7 +134,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {
-    probe.once("error", (error: NodeJS.ErrnoException) => resolve(portFault(error, port, "PORT")));
+    probe.once("error", (error: NodeJS.ErrnoException) => resolve(portFault(error, port, "port")));
     probe.listen({ host, port, exclusive: true }, () => {
       probe.close(() => resolve("the HTTP library cannot open the port, although Node can"));
     });

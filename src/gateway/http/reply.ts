@@ -25,13 +25,13 @@ const RETRY_AFTER_SPREAD = 5;
  * For these codes, Retry-After grows with the duration of the outage. This matters because SDKs on
  * phones drop all their events after the fourth failure.
  */
-const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
+const outageCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
   "timeout",
   "store_full",
   "overloaded",
 ]);
-const AWAY_SPREAD_MAX = 21;
+const OUTAGE_SPREAD_MAX = 21;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
 const v1Methods = "POST, OPTIONS";
@@ -71,7 +71,7 @@ interface StoreNeeds {
  * Returns the number of milliseconds for which the stream of the project and lane has stored
  * nothing. Without a lane, it considers all streams.
  */
-export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
+export type OutageMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
   readonly origin: string;
@@ -87,14 +87,18 @@ interface Preflight {
 }
 
 const noOptions: ReplyOptions = {
-  ...{ origin: "", close: false, headOnly: false, isV1: false },
-  ...{ lane: undefined, projectId: "" },
+  origin: "",
+  close: false,
+  headOnly: false,
+  isV1: false,
+  lane: undefined,
+  projectId: "",
 };
 
 /** Each kind of answer has its own method, so that usual answers need no closures. */
 export class ReplyWriter {
   readonly #random: () => number;
-  readonly #awayMs: AwayMs;
+  readonly #outageMs: OutageMs;
   #response: HttpResponse | undefined;
   #code: ErrorCode | undefined;
   #allow = allowedMethods;
@@ -106,9 +110,9 @@ export class ReplyWriter {
   #options: ReplyOptions = noOptions;
   readonly #write = (): void => this.#writeCorked();
 
-  constructor({ random, awayMs }: { random: () => number; awayMs: AwayMs }) {
+  constructor({ random, outageMs }: { random: () => number; outageMs: OutageMs }) {
     this.#random = random;
-    this.#awayMs = awayMs;
+    this.#outageMs = outageMs;
   }
 
   stored(response: HttpResponse, report: IntakeReport, options: ReplyOptions): void {
@@ -221,24 +225,24 @@ export class ReplyWriter {
   ): void {
     response.writeHeader("Content-Type", JSON_TYPE);
     if (hasRetry)
-      response.writeHeader("Retry-After", this.#retryAfterAway(this.#awayMs(lane, projectId)));
+      response.writeHeader("Retry-After", this.#retryAfterOutage(this.#outageMs(lane, projectId)));
     if (origin !== "") writeCorsHeaders(response, origin);
   }
 
   #retryAfter(code: ErrorCode): string {
     const { lane, projectId } = this.#options;
-    const awayMs = storeAwayCodes.has(code) ? this.#awayMs(lane, projectId) : 0;
-    if (storeAwayCodes.has(code) && (code !== "overloaded" || awayMs > 0))
-      return this.#retryAfterAway(Math.max(this.#retryAfterMs, awayMs));
+    const outageMs = outageCodes.has(code) ? this.#outageMs(lane, projectId) : 0;
+    if (outageCodes.has(code) && (code !== "overloaded" || outageMs > 0))
+      return this.#retryAfterOutage(Math.max(this.#retryAfterMs, outageMs));
     return this.#spread(this.#retryAfterMs, RETRY_AFTER_SPREAD);
   }
 
-  #retryAfterAway(ms: number): string {
+  #retryAfterOutage(ms: number): string {
     return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
   }
 
   #spread(ms: number, spread: number): string {
-    const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
+    const spreadMax = Math.min(spread, OUTAGE_SPREAD_MAX);
     const first = Math.min(
       Math.max(1, Math.ceil(ms / 1_000)),
       RETRY_AFTER_SECONDS_MAX - spreadMax + 1,

@@ -34,7 +34,7 @@ import { LongAnswers } from "./long-answers.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
 import { isSdkRoute } from "./paths.ts";
 import type { Intake, Peek } from "./port.ts";
-import { type AwayMs, ReplyWriter } from "./reply.ts";
+import { type OutageMs, ReplyWriter } from "./reply.ts";
 import { framingOf, isV1Encoding, readQuery, readV1Head } from "./request-head.ts";
 import { type Routed, type RoutedPreflight, Router } from "./router.ts";
 import type { HttpRequest, HttpResponse } from "./uws.ts";
@@ -60,7 +60,7 @@ interface HttpServerOptions {
    * before the body is read.
    */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  readonly awayMs?: AwayMs;
+  readonly outageMs?: OutageMs;
   readonly connection?: ConnectionAddon | undefined;
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
@@ -332,7 +332,7 @@ function sharedOf(
     log,
     metrics,
     clientWarnings: options.clientWarnings,
-    reply: new ReplyWriter({ random: options.random, awayMs: options.awayMs ?? (() => 0) }),
+    reply: new ReplyWriter({ random: options.random, outageMs: options.outageMs ?? (() => 0) }),
     growing: new GrowingBodies(),
     chunks: new ChunkTurns({ nextTurn: setImmediate, workMs: options.workMs ?? monotonicMs }),
     chunkSenders: new ChunkSenders(monotonicMs),

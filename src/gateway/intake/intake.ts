@@ -93,7 +93,11 @@ class RequestTaker {
     this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
     this.#items = new ItemTaker({
-      ...{ slowScanner: createScanner(), createScanner, records, typos, onBug },
+      slowScanner: createScanner(),
+      createScanner,
+      records,
+      typos,
+      onBug,
     });
     this.#peek = createPeek(projects);
     const hints = new RefusalHints(typos, clientWarnings);
@@ -139,7 +143,7 @@ class RequestTaker {
     const { lane, project, cost } = work;
     const placingBytes =
       placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems) +
-      (work.rules?.rules.workOf(work.body.length, cost.events) ?? 0);
+      (work.rules?.workOf(work.body.length, cost.events) ?? 0);
     if (
       placingBytes > Math.min(placedAtOnceBytesMax, this.#publisher.frameBytesMax) ||
       (isCounted && this.#share.isSpent) ||
@@ -269,7 +273,9 @@ class RequestTaker {
         return;
       }
       const end = endOfSlice(work.table, start, {
-        ...{ rows, isSlow: protocol.rewritesItems, rules: work.rules?.rules },
+        rows,
+        isSlow: protocol.rewritesItems,
+        rules: work.rules,
       });
       this.#items.takeRows(work, start, end);
       work.frames.endTurn();

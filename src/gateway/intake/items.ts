@@ -19,17 +19,21 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
+import type { RequestOfRules } from "../../rules/apply.ts";
+import type { CompiledRules } from "../../rules/compile.ts";
 import { mayBeCookieless } from "../../rules/cookieless.ts";
+import { SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import type { QuarantinedItem } from "./quarantine-port.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
-import { type RequestRules, RuledItems, Ruling } from "./ruled-items.ts";
+import { type Rows, RuledItems, Ruling } from "./ruled-items.ts";
 import type { FilterCode } from "./tally.ts";
 import type { Work } from "./work.ts";
 import { rowsAtOnceMax } from "./work-size.ts";
 
 export type Job = RequestFacts &
+  RequestOfRules &
   Pick<
     Work,
     | "body"
@@ -42,7 +46,7 @@ export type Job = RequestFacts &
     | "template"
     | "frames"
   > &
-  Partial<Pick<Work, "rules" | "addressRules" | "addresslessTemplate">> & {
+  Partial<Pick<Work, "rules" | "changesAddress" | "addresslessTemplate">> & {
     /** Takes an item that is not stored. */
     readonly quarantine?: (item: QuarantinedItem) => void;
     readonly pending?: Pick<Work["pending"], "fail" | "failed">;
@@ -74,6 +78,8 @@ export class ItemTaker {
   readonly #createScanner: ((rows: number) => Scanner) | undefined;
   readonly #slowScanner: Scanner;
   #ruledItems: RuledItems | undefined = undefined;
+  /** Whether any item of the slice has a ruling. */
+  #isRuled = false;
   #filterCode: FilterCode = "dropped_by_rule";
   readonly #bugsReported = new Set<string>();
   #beforeRow = 0;
@@ -97,27 +103,31 @@ export class ItemTaker {
     cursor.table = job.scanner.table;
     const firstItem = cursor.table[Header.FirstItem]!;
     this.#beforeRow = 0;
-    if (job.rules !== undefined) this.#applyRules(job.rules, start, end);
+    this.#isRuled =
+      job.rules !== undefined && this.#applyRules(job, job.rules, { first: start, end });
     for (let row = start; row < end && job.pending?.failed !== true; row++) {
       cursor.row = Header.Words + row * Row.Words;
       this.#takeItem(job, firstItem + row, row);
     }
   }
 
-  #applyRules(rules: RequestRules, first: number, end: number): void {
+  /** Returns false if all items of the slice are unruled. */
+  #applyRules(job: Job, rules: CompiledRules, { first, end }: Rows): boolean {
     try {
-      this.#ruled.takeRows(rules, this.#cursor, { first, end });
+      return this.#ruled.takeRows(rules, job, this.#cursor, { first, end });
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       // The items are then given to the rules one by one, so that only the faulty one fails.
       this.#reportOnce(bug);
       this.#ruled.forget();
+      return true;
     }
   }
 
   get #ruled(): RuledItems {
     this.#ruledItems ??= new RuledItems({
-      findMembers: this.#slowScanner.findMembers,
+      changeItems: this.#slowScanner.changeItems,
+      findNames: this.#slowScanner.findNames,
       createScanner: this.#createScanner!,
       rowsMax: rowsAtOnceMax,
     });
@@ -160,23 +170,23 @@ export class ItemTaker {
   #ruledItem(job: Job, row: number): ItemView | undefined {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
-    const { rules } = job;
     verdict.drop = undefined;
     verdict.error = undefined;
-    verdict.rules = job.addressRules ?? 0;
+    verdict.changedByRules = job.changesAddress ?? false;
     verdict.schema = "";
     verdict.hidesAddress = false;
-    let ruling: Ruling = rules === undefined ? Ruling.None : this.#ruled.rulingOf(row);
+    let ruling: Ruling = this.#isRuled ? this.#ruled.rulingOf(row) : Ruling.Unruled;
     let item: ItemView = cursor;
-    if (ruling === Ruling.None) {
+    if (ruling === Ruling.Unruled || ruling === Ruling.None) {
       const whole = this.#wholeItem(job, verdict);
-      if (whole === undefined || rules === undefined) return whole ?? cursor;
+      if (whole === undefined || ruling === Ruling.Unruled) return whole ?? cursor;
       item = whole;
-      ruling = this.#ruled.take(rules, item);
+      ruling = this.#ruled.take(job.rules!, job, { item, scanner: this.#scannerOf(job, item) });
       if (ruling === Ruling.Changed) item = this.#ruled.changedSingle;
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
     }
+    if (ruling === Ruling.Unruled) return item;
     if (ruling === Ruling.Same) return this.#checkSchema(job, item);
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
@@ -198,12 +208,10 @@ export class ItemTaker {
         this.#quarantine(job, { reason: "rule", detail: "", rule: this.#ruled.rule?.name });
       return undefined;
     }
-    verdict.rules = rules!.rules.version;
+    verdict.changedByRules = true;
     verdict.hidesAddress = this.#ruled.isCookieless;
     const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
-    if (changed === undefined) return item;
-    this.#ruled.checkChanged(changed);
-    return this.#checkSchema(job, changed);
+    return changed === undefined ? item : this.#checkSchema(job, changed);
   }
 
   /** Returns the item in plain form, with the additions of the request; undefined on an error. */
@@ -212,6 +220,11 @@ export class ItemTaker {
     const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, tally);
     if (additions === undefined || plain === undefined) return plain;
     return this.#plainForm.withAdditions(plain, additions, verdict);
+  }
+
+  /** Returns the scanner whose table has the item. */
+  #scannerOf(job: Job, item: ItemView): Scanner {
+    return item === this.#cursor ? job.scanner : this.#slowScanner;
   }
 
   #templateFor(job: Job): RecordTemplate {
@@ -226,7 +239,7 @@ export class ItemTaker {
     const { schema, errors } = this.#ruled;
     if (schema === undefined) return item;
     const isValid = errors.length === 0;
-    job.tally.checked(schema.mode, isValid);
+    schema.counts[SchemaResult[isValid ? "valid" : "invalid"]]!++;
     if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
     if (isValid || schema.mode !== "quarantine") return item;
     this.#filterCode = "quarantined";
@@ -243,21 +256,22 @@ export class ItemTaker {
     if (item === undefined) return;
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
-    job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.rules.version });
+    job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.version });
   }
 
   /** Returns undefined if it is unknown whether the item is a cookieless event. */
   #storableItem(job: Job): ItemView | undefined {
     const cursor = this.#cursor;
     const { rules } = job;
-    if (rules?.rules.cookieless === undefined || job.quarantine === undefined) return cursor;
+    if (rules?.cookieless === undefined || job.quarantine === undefined) return cursor;
     // The quarantine stores neither of them.
     if (!isObject(cursor) || bytesOf(cursor) > slowItemBytesMax) return cursor;
     if (isPlain(cursor) && !mayBeCookieless(cursor)) return cursor;
     try {
       const whole = this.#wholeItem(job, this.#otherVerdict);
       if (whole === undefined) return undefined;
-      const item = this.#ruled.withoutVisitor(rules, whole);
+      const scanner = this.#scannerOf(job, whole);
+      const item = this.#ruled.withoutVisitor(rules, job, { item: whole, scanner });
       return item === whole ? cursor : item;
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
@@ -287,8 +301,7 @@ export class ItemTaker {
       refuse(verdict, "event_too_large", detail);
     }
     if (job.rules !== undefined && verdict.replaced !== "") {
-      const { partlyChanged, version } = job.rules.rules;
-      if (forgetReplaced(verdict, partlyChanged)) verdict.rules = version;
+      if (forgetReplaced(verdict, job.rules.partlyChanged)) verdict.changedByRules = true;
     }
     return item;
   }

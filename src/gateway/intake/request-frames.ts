@@ -137,7 +137,7 @@ export async function bodyIdOf(
   share: LoopShare,
 ): Promise<string> {
   const hash = createHash("sha256");
-  const version = rules === undefined ? "" : `${rules.rules.version} `;
+  const version = rules === undefined ? "" : `${rules.version} `;
   const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
   for (const piece of [
     Buffer.from(`${lane} ${project.id} ${version}`),

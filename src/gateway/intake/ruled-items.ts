@@ -1,20 +1,23 @@
-// Applies the rules of a project to the items of a body before the guards see them. The changed
-// items of a slice are written into one text, which is scanned once, so that the guards and the
-// record writer read a changed item like any other.
+// Applies the rules of a project to the items of a body before the guards see them. The addon writes
+// the changed items of a slice into one text, and their rows into a table, so that the guards and
+// the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
-import type { MemberFunctions } from "../../records/found-members.ts";
+import type { ChangeFunctions } from "../../records/change-layout.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
-import { Header, Row, type Scanner, ScanStatus } from "../../records/table.ts";
+import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../records/name-table.ts";
+import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
-import type { CompiledRule, CompiledRules, Plan } from "../../rules/compile.ts";
+import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
 import { FlagSearch } from "../../rules/cookieless.ts";
 import type { CompiledSchema } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
 /** What the rules decide about an item. */
 export const Ruling = {
-  /** The item has not been given to the rules yet, because it must be normalised first. */
+  /** No rule and no schema is for events of the name. */
+  Unruled: -2,
+  /** The item has not been given to the rules yet, because it must be rewritten first. */
   None: -1,
   ...Outcome,
   /** The rules must read the item, but it is too large. */
@@ -22,20 +25,24 @@ export const Ruling = {
 } as const;
 export type Ruling = (typeof Ruling)[keyof typeof Ruling];
 
-/** The rules of a request's project, and the facts that they read. */
-export interface RequestRules extends RequestOfRules {
-  readonly rules: CompiledRules;
-  /** Whether each item must be normalised before the rules see it. */
-  readonly rewritesItems: boolean;
+interface RuledRequest extends RequestOfRules {
+  /** Its table has the items of the body. */
+  readonly scanner: Scanner;
+  /** If this is set, each item is rewritten before the rules see it. Its name stays the same. */
+  readonly additions: string | undefined;
+}
+
+/** The indexes of rows, from the first one to before `end`. */
+export interface Rows {
+  readonly first: number;
+  readonly end: number;
 }
 
 const noErrors: readonly string[] = [];
-const opening = '{"batch":[';
-const closing = "]}";
 const textBytesMin = 65_536;
 
-interface RuledItemsOptions extends MemberFunctions {
-  /** Creates the scanners of changed items. `rows` is the size of the table. */
+interface RuledItemsOptions extends ChangeFunctions, NameFunctions {
+  /** Creates the scanner of changed items. `rows` is the size of the table. */
   readonly createScanner: (rows: number) => Scanner;
   /** Maximum number of items in a slice. */
   readonly rowsMax: number;
@@ -43,6 +50,9 @@ interface RuledItemsOptions extends MemberFunctions {
 
 export class RuledItems {
   readonly #applier: RuleApplier;
+  readonly #findNames: NameFunctions["findNames"];
+  /** The words of NamedRows. */
+  readonly #named: Uint32Array;
   readonly #slice: ChangedItems;
   readonly #single: ChangedItems;
   readonly #rulings: Int8Array;
@@ -60,52 +70,97 @@ export class RuledItems {
   rule: CompiledRule | undefined = undefined;
   /** The schema of the item of the last call, or undefined. */
   schema: CompiledSchema | undefined = undefined;
-  /** The errors that the schema has found. Of a changed item, `checkChanged` finds them. */
+  /** The errors that the schema has found. */
   errors: readonly string[] = noErrors;
   /** Whether the item of the last call has got the ids of a cookieless event. */
   isCookieless = false;
   /** Why the item of the last call cannot have them. */
   refusal = "";
 
-  constructor({ findMembers, createScanner, rowsMax }: RuledItemsOptions) {
-    this.#applier = new RuleApplier({ findMembers });
-    this.#slice = new ChangedItems(createScanner(rowsMax));
-    this.#single = new ChangedItems(createScanner(1));
+  constructor({ createScanner, rowsMax, findNames, changeItems }: RuledItemsOptions) {
+    this.#findNames = findNames;
+    this.#named = new Uint32Array(NamedRows.Results + rowsMax);
+    this.#applier = new RuleApplier({ changeItems });
+    const scanner = createScanner(1);
+    this.#slice = new ChangedItems(scanner, rowsMax);
+    this.#single = new ChangedItems(scanner, 1);
     this.#rulings = new Int8Array(rowsMax);
     this.#changedRows = new Uint32Array(rowsMax);
   }
 
-  /** Applies the rules to the plain items of rows. Changes the row of the view. */
-  takeRows(request: RequestRules, view: Cursor, { first, end }: { first: number; end: number }) {
-    const { rules } = request;
-    const applier = this.#applier;
+  /**
+   * Applies the rules to the plain items of rows. Returns false if all items are unruled. Changes
+   * the row of the view.
+   */
+  takeRows(
+    rules: CompiledRules,
+    request: RuledRequest,
+    view: Cursor,
+    { first, end }: Rows,
+  ): boolean {
     this.#first = first;
+    if (!this.#findPlans(rules, view, { first, end }) && rules.cookieless === undefined)
+      return false;
+    const applier = this.#applier;
     applier.begin(rules, request);
     const rows: number[] = [];
-    this.#slice.clear();
     const flags = rules.cookieless === undefined ? undefined : this.#flags;
     if (end > first) flags?.begin(view.body, endOfRow(view, end - 1));
+    let hasUnknown = false;
     for (let row = first; row < end; row++) {
-      view.row = Header.Words + row * Row.Words;
       const at = row - first;
-      this.#schemasOf[at] = undefined;
-      this.#rulings[at] = Ruling.None;
-      if (request.rewritesItems || !isPlain(view)) continue;
-      const plan = rules.planOf(view, request.isEngage);
-      const needsMembers = plan?.needsMembers === true || flags?.isIn(view) === true;
+      const result = this.#named[NamedRows.Results + at]!;
+      const isUnruled = result === 0 && flags === undefined;
+      this.#rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
+      if (isUnruled || request.additions !== undefined) continue;
+      view.row = Header.Words + row * Row.Words;
+      if (result === NameResult.Unread && !isPlain(view)) continue;
+      const hasFlag = flags?.isIn(view) === true;
+      if (result === 0 && !hasFlag) {
+        this.#rulings[at] = Ruling.Unruled;
+        continue;
+      }
+      const plan = rules.namedPlans.get(result) ?? rules.planOf(view, request.isEngage);
+      hasUnknown ||= isUnknown(result);
+      this.#plans[at] = plan;
+      const needsMembers = hasFlag || plan?.needsMembers === true;
       const ruling = rulingBefore(view, plan, needsMembers);
       this.#rulings[at] = ruling;
       if (ruling !== Ruling.None) continue;
-      this.#plans[at] = plan;
       if (needsMembers) rows.push(row);
       else this.#apply(view, row, false);
     }
-    if (rows.length > 0) applier.find(view.body, view.table, rows);
+    if (hasUnknown) this.#storePlans(rules, view, { first, end });
+    if (rows.length > 0) applier.find(request.scanner, view.body, rows);
     for (const row of rows) {
       view.row = Header.Words + row * Row.Words;
       this.#apply(view, row, true);
     }
-    this.#slice.scan();
+    this.#slice.take(applier, view);
+    return true;
+  }
+
+  /** Returns false if all items are unruled. */
+  #findPlans({ namedPlans }: CompiledRules, { body, table }: ItemView, rows: Rows): boolean {
+    const named = this.#named;
+    named[NamedRows.First] = rows.first;
+    named[NamedRows.Count] = rows.end - rows.first;
+    return this.#findNames(body, table, namedPlans.slots, named) > 0;
+  }
+
+  #storePlans(
+    { namedPlans }: CompiledRules,
+    { body, table }: ItemView,
+    { first, end }: Rows,
+  ): void {
+    for (let row = first; row < end; row++) {
+      const result = this.#named[NamedRows.Results + row - first]!;
+      if (!isUnknown(result)) continue;
+      const words = Header.Words + row * Row.Words;
+      const [start, end] = [table[words + Row.EventStart]! + 1, table[words + Row.EventEnd]! - 1];
+      const plan = this.#plans[row - first]!;
+      namedPlans.store(result, body.subarray(start, end), isIdle(plan) ? undefined : plan);
+    }
   }
 
   #apply(view: Cursor, row: number, hasMembers: boolean): void {
@@ -116,11 +171,12 @@ export class RuledItems {
     this.#rulesOf[at] = applier.rule;
     this.#isCookielessOf[at] = applier.cookielessId !== undefined;
     if (outcome === Outcome.NoCookielessId) this.#refusalsOf[at] = applier.refusal;
-    if (outcome === Outcome.Changed) this.#changedRows[at] = this.#slice.add(applier);
+    this.#schemasOf[at] = undefined;
+    if (outcome === Outcome.Changed) this.#changedRows[at] = applier.changeCount - 1;
     const { schema } = applier;
     if (schema === undefined || outcome > Outcome.Changed) return;
     this.#schemasOf[at] = schema;
-    this.#errorsOf[at] = outcome === Outcome.Same ? applier.checkSchema() : noErrors;
+    this.#errorsOf[at] = applier.checkSchema();
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -131,18 +187,14 @@ export class RuledItems {
   /** Returns what `takeRows` decided about the item of a row. */
   rulingOf(row: number): Ruling {
     const at = row - this.#first;
+    const ruling = this.#rulings[at] as Ruling;
+    if (ruling === Ruling.Unruled || ruling === Ruling.None) return ruling;
     this.rule = this.#rulesOf[at];
     this.schema = this.#schemasOf[at];
     if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
-    const ruling = this.#rulings[at] as Ruling;
     this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[at]!;
     if (ruling === Ruling.NoCookielessId) this.refusal = this.#refusalsOf[at]!;
     return ruling;
-  }
-
-  /** Checks the last item, which the rules have changed, in plain form. */
-  checkChanged(item: ItemView): void {
-    if (this.schema !== undefined) this.errors = this.#applier.checkChanged(this.schema, item);
   }
 
   /** Returns the changed item of a row. Valid until the next call. */
@@ -150,29 +202,35 @@ export class RuledItems {
     return this.#slice.item(this.#changedRows[row - this.#first]!);
   }
 
-  /** Applies the rules to one plain item, in any table. */
-  take(request: RequestRules, item: ItemView): Ruling {
-    const { rules } = request;
+  /** Applies the rules to one plain item, in the table of the scanner. */
+  take(
+    rules: CompiledRules,
+    request: RequestOfRules,
+    { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
+  ): Ruling {
     const applier = this.#applier;
     this.schema = undefined;
     this.isCookieless = false;
-    const plan = rules.planOf(item, request.isEngage);
-    const needsMembers = plan?.needsMembers === true || this.#hasFlag(rules, item);
+    const row = (item.row - Header.Words) / Row.Words;
+    const rows = { first: row, end: row + 1 };
+    const hasFlag = this.#hasFlag(rules, item);
+    if (!this.#findPlans(rules, item, rows) && !hasFlag) return Ruling.Unruled;
+    const result = this.#named[NamedRows.Results]!;
+    const plan = rules.namedPlans.get(result) ?? rules.planOf(item, request.isEngage);
+    this.#plans[0] = plan;
+    this.#storePlans(rules, item, rows);
+    const needsMembers = hasFlag || plan?.needsMembers === true;
     const before = rulingBefore(item, plan, needsMembers);
     if (before !== Ruling.None) return before;
-    const row = (item.row - Header.Words) / Row.Words;
     applier.begin(rules, request);
-    if (needsMembers) applier.find(item.body, item.table, [row]);
+    if (needsMembers) applier.find(scanner, item.body, [row]);
     const outcome = applier.apply(item, plan!, row, needsMembers);
     this.rule = applier.rule;
     this.isCookieless = applier.cookielessId !== undefined;
     this.refusal = applier.refusal;
     if (outcome <= Outcome.Changed) this.schema = applier.schema;
-    if (this.schema !== undefined && outcome === Outcome.Same) this.errors = applier.checkSchema();
-    if (outcome !== Outcome.Changed) return outcome;
-    this.#single.clear();
-    this.#single.add(applier);
-    this.#single.scan();
+    if (this.schema !== undefined) this.errors = applier.checkSchema();
+    if (outcome === Outcome.Changed) this.#single.take(applier, item);
     return outcome;
   }
 
@@ -187,15 +245,17 @@ export class RuledItems {
    * not stored, any other event as it is. Returns undefined if the event must not be stored at all.
    * Valid until the next call.
    */
-  withoutVisitor(request: RequestRules, item: ItemView): ItemView | undefined {
+  withoutVisitor(
+    rules: CompiledRules,
+    request: RequestOfRules,
+    { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
+  ): ItemView | undefined {
     const applier = this.#applier;
-    applier.begin(request.rules, request);
-    const outcome = applier.removeVisitor(item);
+    applier.begin(rules, request);
+    const outcome = applier.removeVisitor(item, scanner);
     if (outcome === Outcome.NoSalt) return undefined;
     if (outcome !== Outcome.Changed) return item;
-    this.#single.clear();
-    this.#single.add(applier);
-    this.#single.scan();
+    this.#single.take(applier, item);
     return this.changedSingle;
   }
 
@@ -212,8 +272,7 @@ function rulingBefore(
   needsMembers: boolean,
 ): Ruling {
   // The guards drop an item without a name.
-  if (plan === undefined) return Ruling.Same;
-  if (plan.rules.length === 0 && !needsMembers) return Ruling.Same;
+  if (plan === undefined || (plan.rules.length === 0 && !needsMembers)) return Ruling.Unruled;
   const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   return needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
 }
@@ -222,51 +281,49 @@ function endOfRow({ table }: ItemView, row: number): number {
   return table[Header.Words + row * Row.Words + Row.ItemEnd]!;
 }
 
-/** Texts of changed items as one batch, and its table. The memory is reused. */
+/** Texts of changed items, and their table. The memory is reused. */
 class ChangedItems {
+  /** Scans an item if a rule has changed it beyond what its row can follow. */
   readonly #scanner: Scanner;
+  readonly #scanned: Cursor;
   readonly #cursor: Cursor;
-  #text = Buffer.from(opening);
-  #end = opening.length;
-  #count = 0;
+  #text = Buffer.alloc(0);
 
-  constructor(scanner: Scanner) {
+  constructor(scanner: Scanner, rowsMax: number) {
     this.#scanner = scanner;
-    this.#cursor = { body: this.#text, table: scanner.table, row: 0 };
+    this.#scanned = { body: this.#text, table: scanner.table, row: Header.Words };
+    this.#cursor = { body: this.#text, table: new Uint32Array(tableWords(rowsMax)), row: 0 };
   }
 
-  clear(): void {
-    this.#count = 0;
-    this.#end = opening.length;
-  }
-
-  /** Adds the last item of the applier. Returns its row. */
-  add(applier: RuleApplier): number {
-    const bytes = this.#end + 1 + applier.bytesMax + closing.length;
-    if (bytes > this.#text.length) this.#grow(bytes);
-    if (this.#count > 0) this.#text[this.#end++] = 0x2c;
-    this.#end = applier.write(this.#text, this.#end);
-    return this.#count++;
-  }
-
-  scan(): void {
-    if (this.#count === 0) return;
-    const end = this.#end + this.#text.write(closing, this.#end, "latin1");
-    this.#cursor.body = this.#text;
-    const status = this.#scanner.scanPart(this.#text, 0, end);
-    if (status === ScanStatus.OutOfMemory)
-      throw new OutOfMemoryError("cannot scan a changed event: no memory");
-    if (status !== ScanStatus.Ok) throw new Error(`cannot scan a changed event: status ${status}`);
+  /** Takes all changed items of the applier. */
+  take(applier: RuleApplier, { body, table }: ItemView): void {
+    if (applier.changeCount === 0) return;
+    const { bytesMax } = applier;
+    if (bytesMax > this.#text.length) {
+      this.#text = Buffer.allocUnsafeSlow(Math.max(textBytesMin, 2 * bytesMax));
+      this.#cursor.body = this.#text;
+    }
+    applier.write(body, table, this.#text, this.#cursor.table);
   }
 
   item(row: number): ItemView {
-    this.#cursor.row = Header.Words + row * Row.Words;
-    return this.#cursor;
+    const cursor = this.#cursor;
+    cursor.row = Header.Words + row * Row.Words;
+    return cursor.table[cursor.row + Row.MoreTypes] === 0 ? this.#scan() : cursor;
   }
 
-  #grow(bytes: number): void {
-    const text = Buffer.allocUnsafeSlow(Math.max(textBytesMin, 2 * bytes));
-    this.#text.copy(text, 0, 0, this.#end);
-    this.#text = text;
+  #scan(): ItemView {
+    const { table, row } = this.#cursor;
+    const scanned = this.#scanned;
+    // The item is in brackets, because an item with a member `batch` would count as a batch.
+    scanned.body = this.#text.subarray(
+      table[row + Row.ItemStart]! - 1,
+      table[row + Row.ItemEnd]! + 1,
+    );
+    const status = this.#scanner.scan(scanned.body);
+    if (status === ScanStatus.OutOfMemory)
+      throw new OutOfMemoryError("cannot scan a changed event: no memory");
+    if (status !== ScanStatus.Ok) throw new Error(`cannot scan a changed event: status ${status}`);
+    return scanned;
   }
 }

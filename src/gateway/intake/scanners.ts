@@ -68,7 +68,10 @@ export class Scanners {
       return taken.promise;
     }
     const turn: Turn = {
-      ...{ arrival, taken, scanner: undefined, deadlineMs: arrival.deadlineMs },
+      arrival,
+      taken,
+      scanner: undefined,
+      deadlineMs: arrival.deadlineMs,
       stream: this.#streamOf(arrival),
       get group() {
         return arrival.projectId ?? "";

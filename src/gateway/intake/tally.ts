@@ -13,7 +13,6 @@ import {
   warningTable,
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
-import { type SchemaMode, schemaModes } from "../../rules/rules-file.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 import type { RequestQuarantine } from "./quarantine-port.ts";
@@ -38,12 +37,7 @@ export interface IntakeMetrics {
   warnings(code: WarningCode, count: number): void;
   slowPathItems(count: number): void;
   distinctIdsCut(count: number): void;
-  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void;
 }
-
-export const schemaResults = ["valid", "invalid"] as const;
-/** The result of the schema of an event. */
-export type SchemaResult = (typeof schemaResults)[number];
 
 // Most requests share this array, so it must never be written to.
 const noNotes: ItemNote[] = [];
@@ -64,8 +58,6 @@ export class Tally implements IntakeReport {
   #distinctIdsCut = 0;
   #removed = 0;
   #quarantined = 0;
-  /** Numbers of events that schemas have checked: for each mode, the valid and invalid events. */
-  #schemaResults: number[] | undefined = undefined;
   #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -105,12 +97,6 @@ export class Tally implements IntakeReport {
   filter(_index: number, code: FilterCode): void {
     this.filtered++;
     if (code === "quarantined") this.#quarantined++;
-  }
-
-  /** Counts an event that a schema has checked. */
-  checked(mode: SchemaMode, isValid: boolean): void {
-    this.#schemaResults ??= schemaModes.flatMap(() => [0, 0]);
-    this.#schemaResults[2 * schemaModes.indexOf(mode) + (isValid ? 0 : 1)]!++;
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
@@ -170,8 +156,6 @@ export class Tally implements IntakeReport {
     if (this.#quarantined > 0) metrics.events(lane, "quarantined", this.#quarantined);
     const droppedByRule = this.filtered - this.#quarantined;
     if (droppedByRule > 0) metrics.events(lane, "dropped_by_rule", droppedByRule);
-    for (const [at, count] of (this.#schemaResults ?? []).entries())
-      if (count > 0) metrics.schemaResults(schemaModes[at >> 1]!, schemaResults[at & 1]!, count);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.#notStored !== undefined)
       for (const [code, count] of this.#notStored) metrics.events(lane, code, count);

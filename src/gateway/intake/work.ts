@@ -12,7 +12,9 @@ import type { RecordWriter } from "../../records/record.ts";
 import type { RecordTemplate } from "../../records/record-template.ts";
 import { type BackgroundScanner, Header } from "../../records/table.ts";
 import type { RequestFacts } from "../../records/verdict.ts";
+import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
+import type { Visitor } from "../../rules/cookieless.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
@@ -21,7 +23,6 @@ import type { Typos } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
 import type { QuarantinedItem, QuarantineTaker } from "./quarantine-port.ts";
 import type { RepairedBody } from "./repaired-body.ts";
-import type { RequestRules } from "./ruled-items.ts";
 import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
@@ -71,7 +72,7 @@ export interface WorkParts extends PendingReports {
   readonly quarantine: QuarantineTaker;
 }
 
-export class Work implements RequestFacts {
+export class Work implements RequestFacts, RequestOfRules {
   readonly exchange: Exchange;
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
@@ -86,10 +87,12 @@ export class Work implements RequestFacts {
   lane!: Lane;
   cost!: RequestCost;
   additions: string | undefined = undefined;
-  /** The project's rules for events, or undefined. */
-  rules: RequestRules | undefined = undefined;
-  /** The version of the rules if they have changed the client's address, else 0. */
-  addressRules = 0;
+  /** The project's rules, if they read events. */
+  rules: CompiledRules | undefined = undefined;
+  /** The sender, if the rules have `cookieless`. */
+  visitor: Visitor | undefined = undefined;
+  /** Whether the project's rules have changed the client's address. */
+  changesAddress = false;
 
   taken!: Taken;
 
@@ -104,6 +107,8 @@ export class Work implements RequestFacts {
   #quarantine!: QuarantineTaker;
   #beginAddressless!: () => RecordTemplate;
   #addressless: RecordTemplate | undefined = undefined;
+  /** All rules of the project. The request keeps them if newer ones are loaded. */
+  #projectRules: CompiledRules | undefined = undefined;
 
   constructor(
     exchange: Exchange,
@@ -117,6 +122,10 @@ export class Work implements RequestFacts {
     this.body = withoutMark(bytes);
     this.markBytes = bytes.length - this.body.length;
     this.scanner = scanner;
+  }
+
+  get isBot(): boolean {
+    return this.exchange.isBot ?? false;
   }
 
   get table(): Uint32Array {
@@ -138,7 +147,9 @@ export class Work implements RequestFacts {
     this.project = project;
     this.lane = lane;
     this.additions = this.protocol.additions;
-    this.rules = this.#requestRules(project.rules);
+    this.#projectRules = project.rules;
+    this.rules = project.rules?.readsEvents === true ? project.rules : undefined;
+    if (this.rules?.cookieless !== undefined) this.visitor = this.#visitorOf(this.exchange);
     this.cost = {
       events: this.table[Header.ItemCount]!,
       bytes: this.body.length,
@@ -157,8 +168,14 @@ export class Work implements RequestFacts {
     this.#quarantine = parts.quarantine;
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
-    const context = { projectId: project.id, lane, receivedAtMs, sentAtMs: sentAt.ms };
     const { records } = parts;
+    const context = {
+      projectId: project.id,
+      lane,
+      receivedAtMs,
+      sentAtMs: sentAt.ms,
+      rulesVersion: this.#projectRules?.version,
+    };
     this.template = records.begin({ ...context, clientAddress: this.#storedAddress() });
     this.#beginAddressless = () => records.begin({ ...context, clientAddress: "" });
     this.frames = protocol.createFrames(this, publisher, body);
@@ -191,34 +208,18 @@ export class Work implements RequestFacts {
     const { clientAddress, isReplay } = this.exchange;
     // A replay comes from an operator, not from the client.
     if (isReplay) return "";
-    const { address, version = 0 } = this.project.rules ?? {};
+    const address = this.#projectRules?.address;
     if (address === undefined || clientAddress === "") return clientAddress;
-    this.addressRules = version;
+    this.changesAddress = true;
     return address.storedFor(clientAddress, this.receivedAtMs);
   }
 
-  #requestRules(rules: CompiledRules | undefined): RequestRules | undefined {
-    if (rules === undefined || !rules.readsEvents) return undefined;
-    const { exchange, lane, isEngage, additions } = this;
-    const { senderAddress, userAgentHeader, isReplay } = exchange;
-    // A replay comes from an operator, not from the client.
-    const visitor =
-      rules.cookieless === undefined
-        ? undefined
-        : {
-            address: isReplay ? "" : senderAddress,
-            userAgent: isReplay ? "" : (userAgentHeader ?? ""),
-            request: this,
-          };
+  /** A replay comes from an operator, not from the client. */
+  #visitorOf({ senderAddress, userAgentHeader, isReplay }: Exchange): Visitor {
     return {
-      rules,
-      lane,
-      isEngage,
-      visitor,
-      rewritesItems: additions !== undefined,
-      get isBot() {
-        return exchange.isBot ?? false;
-      },
+      address: isReplay ? "" : senderAddress,
+      userAgent: isReplay ? "" : (userAgentHeader ?? ""),
+      request: this,
     };
   }
 

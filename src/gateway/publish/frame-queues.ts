@@ -50,9 +50,6 @@ export class FrameQueues {
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
   readonly #departures: ReadonlyMap<StreamState, Departures<Frame>>;
-  #last: FrameQueue | undefined = undefined;
-  #lastKind: QueueKind = "live";
-  #lastProjectId = "";
 
   constructor(config: FrameQueuesConfig, streams: StreamStates) {
     this.#config = config;
@@ -68,14 +65,7 @@ export class FrameQueues {
   }
 
   of(kind: QueueKind, projectId: string): FrameQueue {
-    const last = this.#last;
-    if (last !== undefined && this.#lastProjectId === projectId && this.#lastKind === kind)
-      return last;
-    const queue = this.#known[kind].get(projectId) ?? this.#open(kind, projectId);
-    this.#last = queue;
-    this.#lastKind = kind;
-    this.#lastProjectId = projectId;
-    return queue;
+    return this.#known[kind].get(projectId) ?? this.#open(kind, projectId);
   }
 
   #open(kind: QueueKind, projectId: string): FrameQueue {

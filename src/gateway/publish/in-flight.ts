@@ -8,7 +8,7 @@ import type { Log } from "../../platform/base/log.ts";
 import { StoredMessages } from "../../platform/nats/erased-messages.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/names.ts";
-import { noteAway, noteStored, suspend } from "../../platform/nats/readiness.ts";
+import { noteOutage, noteStored, suspend } from "../../platform/nats/readiness.ts";
 import { AckInbox, LateAcks } from "./ack-inbox.ts";
 import { type AtomicBatch, BatchesUnderWay } from "./atomic-batches.ts";
 import { type Expiry, isPast } from "./expiry.ts";
@@ -71,7 +71,8 @@ export class InFlight {
     });
     this.#batches = new BatchesUnderWay({
       ...options,
-      ...{ inbox: this.#inbox, lateAcks: this.#lateAcks },
+      inbox: this.#inbox,
+      lateAcks: this.#lateAcks,
       isUnderWay: (frame) => this.#isUnderWay(frame),
       acknowledge: (frame, ack) => this.#acknowledge(frame, ack),
       retryAlone: (frame, pauseMs) => {
@@ -274,7 +275,7 @@ export class InFlight {
     now: number,
   ): void {
     const { stream } = queue;
-    if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
+    if (firstSentMonotonicMs <= stream.regressionMonotonicMs) return;
     this.#log.error(
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
       "stream assigned a sequence twice: the gateway rejects its events until it has checked which messages the leader still has",
@@ -331,7 +332,7 @@ export class InFlight {
 
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
-    noteAway(frame.queue.stream, frame.firstSentMonotonicMs);
+    noteOutage(frame.queue.stream, frame.firstSentMonotonicMs);
     const isHeld = outcome === "unknown" && this.#isHolding;
     if (outcome === "unknown") this.#noteUnanswered(frame);
     if (isPast(frame, monotonicMs) && !isHeld) this.#abandon(frame, outcome);

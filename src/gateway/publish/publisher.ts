@@ -9,9 +9,9 @@ import type { SentWith, SentWithRuns } from "../../platform/base/sent-with.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { type FrameScope, headerBytesMax, messageIdLengthMax } from "../../platform/nats/names.ts";
 import {
-  awayMs,
-  noteAway,
   noteLines,
+  noteOutage,
+  outageMs,
   refusalNow,
   StreamStates,
   silenceNow,
@@ -115,7 +115,7 @@ export class GroupPublisher implements Publisher {
       flushes: this.#flushes,
     });
     link.onChange((connected) => {
-      if (!connected) this.#streams.allAway(options.monotonicMs());
+      if (!connected) this.#streams.noteOutageOfAll(options.monotonicMs());
     });
   }
 
@@ -148,11 +148,11 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  awayMs(lane: Lane | undefined, projectId: string): number {
+  outageMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
     return lane === undefined
-      ? this.#streams.awayMs(monotonicMs)
-      : awayMs(this.#queues.of(lane, projectId).stream, monotonicMs);
+      ? this.#streams.outageMs(monotonicMs)
+      : outageMs(this.#queues.of(lane, projectId).stream, monotonicMs);
   }
 
   streamOf(lane: Lane, projectId: string): string {
@@ -341,7 +341,7 @@ export class GroupPublisher implements Publisher {
     const { stream } = frame.queue;
     stream.fullUntilMonotonicMs = fullUntilMonotonicMs;
     stream.isServerFull = isWholeServer;
-    noteAway(stream, this.#monotonicMs());
+    noteOutage(stream, this.#monotonicMs());
     if (isWholeServer) this.#streams.allFullUntil(fullUntilMonotonicMs);
   }
 
@@ -356,7 +356,7 @@ export class GroupPublisher implements Publisher {
 
   #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
     for (const frame of queue.takePast(monotonicMs)) {
-      noteAway(queue.stream, monotonicMs);
+      noteOutage(queue.stream, monotonicMs);
       this.#settle(frame, "refused", neverSent.code);
     }
     if (queue.sealed.length > 0)

@@ -11,7 +11,7 @@ import type {
 } from "../intake/quarantine-port.ts";
 
 /** A line, as stored. The names are part of the stored format. */
-export interface RejectedLine {
+export interface RejectedItem {
   /** A UUID of version 7. A replay gives it to an event without a uuid. */
   readonly id: string;
   readonly project_id: string;
@@ -43,9 +43,12 @@ export function lineOf(
   { body, start, end, reason, detail, rule, rulesVersion }: QuarantinedItem,
   id: string,
 ): string {
-  const line: RejectedLine = {
-    ...{ id, project_id: projectId, received_at: new Date(receivedAtMs).toISOString() },
-    ...{ lane, reason },
+  const line: RejectedItem = {
+    id,
+    project_id: projectId,
+    received_at: new Date(receivedAtMs).toISOString(),
+    lane,
+    reason,
     ...(detail === "" ? {} : { detail: detail.slice(0, detailCharactersMax) }),
     ...(rule === undefined ? {} : { rule }),
     ...(rulesVersion === undefined ? {} : { rules: rulesVersion }),
@@ -57,17 +60,17 @@ export function lineOf(
 }
 
 /** Returns the lines of a message. Skips lines in another form, such as those of later releases. */
-export function linesOf(text: string): RejectedLine[] {
+export function linesOf(text: string): RejectedItem[] {
   return text.split("\n").flatMap((line) => {
     const read = line === "" ? undefined : readLine(line);
     return read === undefined ? [] : [read];
   });
 }
 
-function readLine(line: string): RejectedLine | undefined {
+function readLine(line: string): RejectedItem | undefined {
   const value = objectIn(line);
   const texts = ["id", "project_id", "received_at", "lane", "reason", "item"];
   return value !== undefined && texts.every((name) => typeof value[name] === "string")
-    ? (value as unknown as RejectedLine)
+    ? (value as unknown as RejectedItem)
     : undefined;
 }

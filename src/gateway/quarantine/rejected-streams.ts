@@ -8,12 +8,11 @@ import { ledStreamInfo, managerOf } from "../../platform/nats/api.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import {
   brokenPromises,
-  changedLimits,
   type RejectedSettings,
   rejectedConfigs,
   type WantedConfig,
 } from "../streams/desired.ts";
-import { ownLimits } from "../streams/ensure.ts";
+import { ownLimits, raiseLimits } from "../streams/ensure.ts";
 
 interface RejectedStreamsOptions {
   readonly link: Pick<NatsLink, "connection" | "connected" | "onChange">;
@@ -103,13 +102,6 @@ export class RejectedStreams {
     }
     const broken = brokenPromises(wanted, existing.config, noMessageBytes);
     if (broken.length > 0) throw new Error(broken.join("; "));
-    const changed = own === undefined ? {} : changedLimits(wanted, existing.config, own);
-    if (Object.keys(changed).length === 0) return existing;
-    const updated = await manager.streams.update(wanted.name, changed);
-    log.warn(
-      { stream: wanted.name, changed, own },
-      "stream limits raised to the settings, or set to those of `penstock stream set`",
-    );
-    return updated;
+    return await raiseLimits(manager, existing, { wanted, own, log });
   }
 }

@@ -100,7 +100,10 @@ export class Streams {
       const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
       const messageBytes = fullMessageBytes(frameBytesMax, link.messageBytesMax);
       await ensureOne(manager, config, {
-        ...{ batchRule: this.#batchRule, settings: this.#settings, messageBytes, log },
+        batchRule: this.#batchRule,
+        settings: this.#settings,
+        messageBytes,
+        log,
         isStart: !this.#isEnsured,
       });
     };
@@ -238,28 +241,44 @@ async function ensureWith(
       { stream: wanted.name, bucket: bucketStream(limitsBucket(settings.subjectPrefix)) },
       "stream limits not raised: the NATS user may not read the limits of `penstock stream set`",
     );
-  const { max_age, max_bytes } = config;
-  const known = own ?? { max_age, max_bytes };
-  const changed = changedLimits(wanted, config, known);
-  const kept = keptLimits(wanted, config, known);
+  const kept = keptLimits(wanted, config, own ?? ownOf(config));
   if (kept.length > 0)
     log.warn(
       { stream: wanted.name, kept },
       "stream has larger limits than the settings: the gateway does not change them",
     );
-  let current: StreamInfo = existing;
-  if (Object.keys(changed).length > 0) {
-    current = await jsm.streams.update(wanted.name, changed).catch((error: unknown) => {
-      throw changeError(error, "change the limits of", wanted);
-    });
-    log.warn(
-      { stream: wanted.name, changed, own },
-      "stream limits raised to the settings, or set to those of `penstock stream set`",
-    );
-    if (changed.num_replicas !== undefined)
-      await raiseLimitsReplicas(jsm, settings.subjectPrefix, changed.num_replicas);
-  }
+  const current = await raiseLimits(jsm, existing, { wanted, own, log }).catch((error: unknown) => {
+    throw changeError(error, "change the limits of", wanted);
+  });
+  const { num_replicas: replicas } = current.config;
+  if (replicas !== config.num_replicas)
+    await raiseLimitsReplicas(jsm, settings.subjectPrefix, replicas);
   if (options.isStart) await enableBatches(jsm, current, options);
+}
+
+/** Without the limits of `penstock stream set`, age and size stay as they are. */
+function ownOf({ max_age, max_bytes }: StreamConfig): OwnLimits {
+  return { max_age, max_bytes };
+}
+
+/**
+ * Changes the limits of a stream that differ from its own ones, or are below the settings. Returns
+ * the stream after the change.
+ */
+export async function raiseLimits(
+  jsm: JetStreamManager,
+  existing: StreamInfo,
+  { wanted, own, log }: Ensured & { readonly log: Pick<Log, "warn"> },
+): Promise<StreamInfo> {
+  const { config } = existing;
+  const changed = changedLimits(wanted, config, own ?? ownOf(config));
+  if (Object.keys(changed).length === 0) return existing;
+  const updated = await jsm.streams.update(wanted.name, changed);
+  log.warn(
+    { stream: wanted.name, changed, own },
+    "stream limits raised to the settings, or set to those of `penstock stream set`",
+  );
+  return updated;
 }
 
 /**

@@ -5,10 +5,10 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
 import type {
+  Regression,
   RegressionCause,
   StreamMetrics,
   StreamState,
-  WentBack,
 } from "../../platform/nats/readiness.ts";
 
 interface StreamHistoryOptions {
@@ -20,7 +20,7 @@ interface StreamHistoryOptions {
 
 export interface Before {
   readonly sequence: number;
-  readonly wentBack: WentBack | undefined;
+  readonly regression: Regression | undefined;
 }
 
 /**
@@ -67,16 +67,16 @@ export class StreamHistory {
     const { state } = this.#options;
     // A later acknowledgement has shown that the stream lost events. This answer may be from before
     // that.
-    if (state.wentBack !== before.wentBack) return "unsure";
+    if (state.regression !== before.regression) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
     const reading = { lastSequence, leader, before, ...this.#note(info, before) };
     if (reading.isNew) this.#readNew(reading);
-    else if (state.wentBack !== undefined) {
+    else if (state.regression !== undefined) {
       // The leader may not have applied the acknowledged message with the sequence `to` yet. If it
       // never applies the message, the acknowledgement was false.
-      if (lastSequence < state.wentBack.to && this.#lowReadings < lowReadingsMin) return "unsure";
-      this.#readCutBack(reading, state.wentBack);
+      if (lastSequence < state.regression.to && this.#lowReadings < lowReadingsMin) return "unsure";
+      this.#readCutBack(reading, state.regression);
     } else if (this.#lowReadings >= lowReadingsMin && state.sequence === before.sequence) {
       this.#readCutBack(reading, { from: before.sequence, to: lastSequence });
     } else {
@@ -86,24 +86,24 @@ export class StreamHistory {
       if (this.#lowReadings === 0) this.#wholeUnder = leader;
       return leader === this.#brokenUnder ? "broken" : "sure";
     }
-    state.wentBack = undefined;
+    state.regression = undefined;
     this.#lowReadings = 0;
     this.#wholeUnder = leader;
     return leader === this.#brokenUnder ? "broken" : "sure";
   }
 
   #note(info: StreamInfo, before: Before): Pick<Reading, "isNew" | "from" | "hadEvents"> {
-    const { wentBack } = this.#options.state;
+    const { regression } = this.#options.state;
     const lastSequence = info.state.last_seq;
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
-    const from = wentBack?.from ?? acknowledged;
+    const from = regression?.from ?? acknowledged;
     const hadEvents = from > this.#begin;
     this.#created = created;
     this.#begin = Math.max(0, (info.config.first_seq ?? 0) - 1);
     this.#known = lastSequence;
-    const isLow = lastSequence < Math.max(before.sequence, wentBack?.to ?? 0);
+    const isLow = lastSequence < Math.max(before.sequence, regression?.to ?? 0);
     this.#lowReadings = isLow ? this.#lowReadings + 1 : 0;
     return { isNew, from, hadEvents };
   }
@@ -111,22 +111,22 @@ export class StreamHistory {
   #readNew({ hadEvents, from, lastSequence, before }: Reading): void {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
-    if (hadEvents) this.#report("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
+    if (hadEvents) this.#report("made_anew", { from, to: state.regression?.to ?? lastSequence });
     // If there was a later acknowledgement, its sequence stays, because it may be from the new
     // stream.
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
-  #readCutBack({ lastSequence, leader }: Reading, wentBack: WentBack): void {
-    this.#report("cut_back", wentBack);
-    if (lastSequence < wentBack.from && leader === this.#wholeUnder) this.#brokenUnder = leader;
+  #readCutBack({ lastSequence, leader }: Reading, regression: Regression): void {
+    this.#report("cut_back", regression);
+    if (lastSequence < regression.from && leader === this.#wholeUnder) this.#brokenUnder = leader;
     this.#options.state.sequence = lastSequence;
   }
 
-  #report(cause: RegressionCause, { from, to }: WentBack): void {
+  #report(cause: RegressionCause, { from, to }: Regression): void {
     const { state, metrics, log, monotonicMs } = this.#options;
-    state.wentBackMonotonicMs = monotonicMs();
-    metrics.streamWentBack(state.lane, cause);
+    state.regressionMonotonicMs = monotonicMs();
+    metrics.streamRegressed(state.lane, cause);
     const isNew = cause === "made_anew";
     log.error(
       { stream: state.name, acknowledged: from, now: to },

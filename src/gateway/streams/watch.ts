@@ -101,7 +101,11 @@ export class StreamWatch {
     return wantedConfigs(settings).map((wanted, index) => {
       const state = streams.all[index]!;
       return new WatchedStream({
-        ...{ wanted, state, metrics, log, monotonicMs },
+        wanted,
+        state,
+        metrics,
+        log,
+        monotonicMs,
         labels: { lane: state.lane, partition: String(index % settings.partitions) },
         manager: () => (this.#manager ??= managerOf(link.connection, { timeoutMs: askTimeoutMs })),
         atomicBatches: settings.atomicBatches,

@@ -13,7 +13,7 @@ import {
   nanosPerMs,
 } from "../../platform/nats/api.ts";
 import {
-  noteAway,
+  noteOutage,
   refuseSilent,
   type StreamMetrics,
   type StreamState,
@@ -105,13 +105,13 @@ export class WatchedStream {
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
-    const { sequence, wentBack } = state;
+    const { sequence, regression } = state;
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
-    this.#asking ??= this.#query({ sequence, wentBack, monotonicMs }).finally(() => {
+    this.#asking ??= this.#query({ sequence, regression, monotonicMs }).finally(() => {
       this.#asking = undefined;
       // If the stream lost events during the query, the answer may be from before the loss. So the
       // stream is queried again.
-      if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
+      if (state.regression !== undefined && state.regression !== regression) void this.ask();
     });
     return this.#asking;
   }
@@ -185,9 +185,9 @@ export class WatchedStream {
     // While no frame is sent, no acknowledgement can show that the stream stores events again. So
     // this check uses the answer to the query.
     const isBack = !this.isRefused && !this.isStuck && this.#problems.length === 0;
-    const { awaySinceMonotonicMs: since } = state;
+    const { outageSinceMonotonicMs: since } = state;
     if (isBack && since !== undefined && since <= asked.monotonicMs)
-      state.awaySinceMonotonicMs = undefined;
+      state.outageSinceMonotonicMs = undefined;
   }
 
   #problemsOf(certainty: Certainty, broken: string): string[] {
@@ -213,7 +213,7 @@ export class WatchedStream {
     const detail = `Stream ${state.name} cannot guarantee that acknowledged events stay stored: ${why}`;
     if (state.refusal?.detail === detail) return;
     state.refusal = { code: "unavailable", detail };
-    noteAway(state, this.#options.monotonicMs());
+    noteOutage(state, this.#options.monotonicMs());
     this.#options.log.error(
       { stream: state.name, reason: why },
       "stream cannot guarantee that acknowledged events stay stored: the gateway rejects its events",

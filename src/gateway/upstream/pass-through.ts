@@ -68,7 +68,9 @@ export class PassThrough {
     const { config, monotonicMs } = options;
     this.#options = options;
     this.#client = new UpstreamClient({
-      ...{ url: config.upstreamUrl, timeoutMs: config.upstreamTimeoutMs, monotonicMs },
+      url: config.upstreamUrl,
+      timeoutMs: config.upstreamTimeoutMs,
+      monotonicMs,
       requestsMax: config.upstreamRequestsMax,
     });
     const { upstreamKeptBytesMax, upstreamKeptAge: ageMsMax } = config;

@@ -65,7 +65,11 @@ export function passedHead(
   put("accept-encoding", codingsIn(request.getHeader("accept-encoding")));
   put("x-forwarded-for", clientAddress);
   return {
-    ...{ kind, path, query, headers, ifNoneMatch: request.getHeader("if-none-match") },
+    kind,
+    path,
+    query,
+    headers,
+    ifNoneMatch: request.getHeader("if-none-match"),
     method: request.getMethod() === "post" ? "POST" : "GET",
   };
 }

@@ -29,7 +29,7 @@ export interface UpstreamAnswer {
 type NoAnswer =
   | "full"
   | "gone"
-  | "away"
+  | "unavailable"
   /** The upstream closed the connection of this request, but may answer other requests. */
   | "ended";
 
@@ -40,14 +40,14 @@ const answersBytesMax = 67_108_864;
  * for events.
  */
 const bodiesBytesMax = 33_554_432;
-const failuresToAway = 3;
+const failuresToOpen = 3;
 /** Only these statuses mean an unavailable upstream. A single request may cause other 5xx. */
-const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+const unavailableStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 /**
  * Requests of these kinds have their own servers. These can be unavailable while the others work.
  */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
-const awayMs = 1_000;
+const openMs = 1_000;
 const connectionIdleMs = 20_000;
 
 export class UpstreamClient {
@@ -57,15 +57,17 @@ export class UpstreamClient {
   #inflight = 0;
   #bodyBytes = 0;
   #answerBytes = 0;
-  readonly #status = new UpstreamStatus();
-  readonly #statusOfOthers = new UpstreamStatus();
+  readonly #breaker = new CircuitBreaker();
+  readonly #separateBreaker = new CircuitBreaker();
 
   constructor(options: UpstreamClientOptions) {
     this.#options = options;
     this.#url = new URL(options.url);
     const Agent = this.#url.protocol === "https:" ? HttpsAgent : HttpAgent;
     this.#agent = new Agent({
-      ...{ keepAlive: true, scheduling: "lifo", timeout: connectionIdleMs },
+      keepAlive: true,
+      scheduling: "lifo",
+      timeout: connectionIdleMs,
       maxSockets: options.requestsMax,
     });
   }
@@ -81,29 +83,29 @@ export class UpstreamClient {
     gone: AbortSignal,
   ): Promise<UpstreamAnswer | NoAnswer> {
     const { requestsMax, monotonicMs } = this.#options;
-    const status = separateKinds.has(head.kind) ? this.#statusOfOthers : this.#status;
-    const { isAway: isProbe, isProbed, awayUntilMs } = status;
-    if (isProbe && (isProbed || monotonicMs() < awayUntilMs)) return "away";
+    const breaker = separateKinds.has(head.kind) ? this.#separateBreaker : this.#breaker;
+    const { isOpen: isProbe, isProbed, openUntilMs } = breaker;
+    if (isProbe && (isProbed || monotonicMs() < openUntilMs)) return "unavailable";
     if (this.#inflight >= requestsMax) return "full";
     if (this.#bodyBytes + body.length > bodiesBytesMax) return "full";
-    if (isProbe) status.isProbed = true;
+    if (isProbe) breaker.isProbed = true;
     this.#inflight++;
     this.#bodyBytes += body.length;
     try {
       const answer = await this.#send(head, body, gone);
       if (answer === "ended") return gone.aborted ? "gone" : "ended";
       if (answer === "full") return "full";
-      const isWell = !awayStatuses.has(answer.status);
-      if (isWell || !separateKinds.has(head.kind)) status.record(isWell, monotonicMs());
+      const isWell = !unavailableStatuses.has(answer.status);
+      if (isWell || !separateKinds.has(head.kind)) breaker.record(isWell, monotonicMs());
       return answer;
     } catch {
       if (gone.aborted) return "gone";
-      status.record(false, monotonicMs());
-      return "away";
+      breaker.record(false, monotonicMs());
+      return "unavailable";
     } finally {
       this.#inflight--;
       this.#bodyBytes -= body.length;
-      if (isProbe) status.isProbed = false;
+      if (isProbe) breaker.isProbed = false;
     }
   }
 
@@ -123,7 +125,10 @@ export class UpstreamClient {
       const asked = request({
         // The host and port are set separately, so that no path can direct the request to another
         // server.
-        ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
+        hostname: hostname.replace(/^\[|\]$/g, ""),
+        port,
+        agent: this.#agent,
+        method,
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
         signal: AbortSignal.any([gone, late]),
@@ -168,18 +173,18 @@ export class UpstreamClient {
   }
 }
 
-class UpstreamStatus {
+class CircuitBreaker {
   #failures = 0;
-  awayUntilMs = 0;
+  openUntilMs = 0;
   isProbed = false;
 
-  get isAway(): boolean {
-    return this.#failures >= failuresToAway;
+  get isOpen(): boolean {
+    return this.#failures >= failuresToOpen;
   }
 
   record(isWell: boolean, nowMs: number): void {
     this.#failures = isWell ? 0 : this.#failures + 1;
-    if (this.isAway) this.awayUntilMs = nowMs + awayMs;
+    if (this.isOpen) this.openUntilMs = nowMs + openMs;
   }
 }
 

@@ -5,11 +5,12 @@ import { indented } from "./json-text.js";
 import { filterRejected, selectRejected } from "./rejected.js";
 import { openSource, takeToken } from "./source.js";
 import {
-  drawClientWarnings,
   drawGone,
   drawState,
   drawStatus,
+  showAllClientWarnings,
   storedInAll,
+  takeClientWarnings,
   takeHistory,
 } from "./state.js";
 import {
@@ -60,7 +61,7 @@ function open() {
       drawEffects(lastState.effects, project);
       drawEmpty();
     },
-    clientWarnings: drawClientWarnings,
+    clientWarnings: takeClientWarnings,
     unknown: () => {
       isUnknown = true;
       drawEmpty();
@@ -243,6 +244,7 @@ async function copy({ currentTarget: button }) {
 
 for (const [name, id] of Object.entries(filterInputs)) byId(id).value = filter.get(name) ?? "";
 say("zone", `times in ${zoneText()}`);
+byId("all-client-warnings").addEventListener("click", showAllClientWarnings);
 byId("pause").addEventListener("click", () => pause(!paused));
 byId("clear").addEventListener("click", clear);
 byId("list-stored").addEventListener("click", () => selectRejected(false));

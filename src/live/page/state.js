@@ -17,6 +17,8 @@ const latencyMs = 10_000;
 /** With fewer requests, the 99th percentile equals the slowest request. */
 const percentileRequestsMin = 100;
 const nameCharsMax = 20;
+/** Number of the newest problems that are shown first. */
+const problemsShown = 3;
 
 const reasonWords = {
   none: "stored",
@@ -31,6 +33,9 @@ const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
 /** Oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
 let snapshots = [];
 let errorsUrl;
+/** The problems, newest first. */
+let clientWarnings = [];
+let showsAllWarnings = false;
 
 export function drawStatus(tone, text) {
   byId("status").className = `pill ${tone}`;
@@ -185,7 +190,7 @@ function drawLine(id, values) {
   area.setAttribute("d", path === "" ? "" : `${path}L${width} ${height}L0 ${height}Z`);
 }
 
-function drawOutcomes({ events, answers, problems, warnings }) {
+function drawOutcomes({ events, answers, problems, warnings, rules }) {
   const eventRows = events.map(({ outcome, reason, count }) => ({
     tone: toneOf[outcome] ?? "",
     words: reasonWords[reason] ?? `${outcome}: ${reason}`,
@@ -214,6 +219,20 @@ function drawOutcomes({ events, answers, problems, warnings }) {
   }));
   drawTable("outcomes", [...eventRows, ...warningRows], "none yet");
   drawTable("answers", [...answerRows, ...problemRows], "none yet");
+  byId("rules").hidden = rules.length === 0;
+  drawTable("rules", rules.map(ruleRow), "");
+}
+
+function ruleRow({ project, rule, mode, effect, count }) {
+  const isSame = (row) =>
+    row.project === project && row.rule === rule && row.mode === mode && row.effect === effect;
+  const countIn = ({ counts }) => counts.rules.find(isSame)?.count;
+  return {
+    tone: "",
+    words: `${project} ${rule}: ${effect.replace("_", " ")}${mode === "observe" ? " (only observed)" : ""}`,
+    count,
+    rate: rateOf((snapshot) => countIn(snapshot) ?? count),
+  };
 }
 
 function drawTable(id, rows, none) {
@@ -234,13 +253,26 @@ function drawTable(id, rows, none) {
   );
 }
 
-export function drawClientWarnings(clientWarnings) {
+export function takeClientWarnings(oldestFirst) {
+  clientWarnings = oldestFirst.toReversed();
+  drawClientWarnings();
+}
+
+export function showAllClientWarnings() {
+  showsAllWarnings = !showsAllWarnings;
+  drawClientWarnings();
+}
+
+function drawClientWarnings() {
   byId("problems").classList.toggle("some", clientWarnings.length > 0);
   byId("no-client-warnings").hidden = clientWarnings.length > 0;
   byId("client-warnings").hidden = clientWarnings.length === 0;
+  byId("all-client-warnings").hidden = clientWarnings.length <= problemsShown;
+  byId("all-client-warnings").setAttribute("aria-pressed", String(showsAllWarnings));
+  say("all-client-warnings", `Show all ${clientWarnings.length}`);
   fill(
     "client-warnings",
-    clientWarnings.toReversed(),
+    showsAllWarnings ? clientWarnings : clientWarnings.slice(0, problemsShown),
     ({ atMs, projectId, path, client, times, status, code, detail, events }) =>
       element(
         "li",

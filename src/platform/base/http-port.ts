@@ -6,14 +6,14 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
+import { shownSetting } from "./setting-name.ts";
 
 interface HttpPortOptions {
   /** Answers a request. Must not throw. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
-  readonly connected?: (socket: Socket) => void;
   readonly purpose: string;
-  readonly portName: PortName;
+  readonly setting: PortSetting;
   /**
    * Maximum time in milliseconds to receive a request. Also the maximum time during which a
    * connection has unsent bytes. After it, the connection is closed.
@@ -37,7 +37,7 @@ export class HttpPort {
 
   constructor(options: HttpPortOptions) {
     this.#options = options;
-    const { requestMsMax = 10_000, connected } = options;
+    const { requestMsMax = 10_000 } = options;
     this.#checkMs = Math.ceil(requestMsMax / looksAtLateness);
     const server = createServer({
       maxHeaderSize: headBytesMax,
@@ -48,7 +48,6 @@ export class HttpPort {
       requireHostHeader: false,
     });
     server.on("connection", (socket) => this.#open(socket));
-    if (connected !== undefined) server.on("connection", connected);
     // The port reads no bodies. So it answers a request with "Expect: 100-continue" immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
@@ -57,11 +56,11 @@ export class HttpPort {
 
   /** Listens, and returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
-    const { purpose, portName } = this.#options;
+    const { purpose, setting } = this.#options;
     const server = this.#server;
     return new Promise((resolve, reject) => {
       const failed = (error: Error): void => {
-        const fault = portFault(error, port, portName);
+        const fault = portFault(error, port, setting);
         reject(
           new Error(`cannot listen on ${host} port ${port} for ${purpose}: ${fault}`, {
             cause: error,
@@ -138,22 +137,21 @@ export function tryListen(host: string, port: number): Promise<number> {
   });
 }
 
-const hostOf = {
-  PORT: "HOST",
-  ADMIN_PORT: "ADMIN_HOST",
-  EFFECTS_PORT: "EFFECTS_HOST",
-  SINK_PORT: "SINK_HOST",
-} as const;
+/** A setting of a port. The setting of its host has the same name with "host" in place of "port". */
+export type PortSetting = "port" | "adminPort" | "effectsPort" | "sinkPort";
 
-export type PortName = keyof typeof hostOf;
-
-export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
-  const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
+export function portFault(
+  error: NodeJS.ErrnoException,
+  port: number,
+  setting: PortSetting,
+): string {
+  const shown = shownSetting(setting);
+  const host = shownSetting(setting.replace("port", "host").replace("Port", "Host"));
   switch (error.code) {
     case "EADDRINUSE":
-      return `the port is taken. Set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
+      return `the port is taken. Set ${shown} to another port, or stop the process that uses it; \`ss -ltnp sport = :${port}\` shows it`;
     case "EACCES":
-      return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ports`;
+      return `not permitted: set ${shown} to a port of at least 1024, or grant the permission for lower ports`;
     case "EADDRNOTAVAIL":
       return `this host does not have this address: set ${host} to an address of this host`;
     case "ENOTFOUND":
@@ -161,8 +159,4 @@ export function portFault(error: NodeJS.ErrnoException, port: number, name: Port
     default:
       return error.message;
   }
-}
-
-function flagOf(name: string): string {
-  return `--${name.toLowerCase().replaceAll("_", "-")}`;
 }

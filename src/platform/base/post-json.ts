@@ -28,11 +28,15 @@ export async function postJson(
 ): Promise<RawAnswer> {
   const late = AbortSignal.timeout(answerMsMax);
   const headers = {
-    ...{ "content-type": "application/json", "content-length": body.length },
+    "content-type": "application/json",
+    "content-length": body.length,
     ...options.headers,
   };
   const request = requestTo(target, {
-    ...{ method: "POST", agent, headers, timeout: silentMsMax },
+    method: "POST",
+    agent,
+    headers,
+    timeout: silentMsMax,
     signal: signal === undefined ? late : AbortSignal.any([signal, late]),
   });
   request.on("timeout", () =>

@@ -38,7 +38,7 @@ type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
 
 type Of<One> = One extends Column<infer Type> ? Type : never;
 
-export type Fields<Types extends Columns> = {
+type Fields<Types extends Columns> = {
   readonly [Name in keyof Types & string as FieldName<Name>]: Of<Types[Name]>;
 };
 

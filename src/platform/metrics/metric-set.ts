@@ -69,7 +69,7 @@ export class MetricSet<Name extends string> {
     return Object.fromEntries(each) as Record<Value, Histogram>;
   }
 
-  protected show(name: Name, read: () => number | boolean | Sample[]): void {
+  protected show(name: Name, read: () => number | boolean | readonly Sample[]): void {
     const { type, help } = this.#table[name];
     const snapshot = () => ({ name, type, help, values: samplesOf(read()) });
     register(this.#registry, name, snapshot);
@@ -77,7 +77,7 @@ export class MetricSet<Name extends string> {
   }
 }
 
-function samplesOf(read: number | boolean | Sample[]): Sample[] {
+function samplesOf(read: number | boolean | readonly Sample[]): readonly Sample[] {
   return typeof read === "object" ? read : [{ labels: {}, value: Number(read) }];
 }
 

@@ -1,3 +1,5 @@
+import { version } from "../base/version.ts";
+
 export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
@@ -20,3 +22,14 @@ export interface MetricSnapshot {
   readonly help: string;
   readonly values: readonly Sample[];
 }
+
+/** The metric that every process exports. */
+export const buildInfoTable = {
+  penstock_build_info: {
+    type: "gauge",
+    across: "max",
+    help: "Always 1. The label version is the version of Penstock.",
+  },
+} as const satisfies Record<string, MetricRow>;
+
+export const buildInfo: readonly Sample[] = [{ labels: { version }, value: 1 }];

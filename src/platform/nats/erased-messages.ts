@@ -102,7 +102,7 @@ export class ErasedMessages {
    * Returns the sequence of the replacement, or 0. Returns undefined if the
    * message was not erased.
    */
-  async placeOf(sequence: number): Promise<number | undefined> {
+  async replacementOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
   }
@@ -126,7 +126,7 @@ export class ErasedMessages {
    */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
-      if (((await this.placeOf(sequence)) ?? 0) >= first) yield sequence;
+      if (((await this.replacementOf(sequence)) ?? 0) >= first) yield sequence;
   }
 
   async *between(from: number, to: number): AsyncGenerator<number> {
@@ -153,7 +153,7 @@ export class ErasedMessages {
 
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
-      const place = (await this.placeOf(sequence)) ?? 0;
+      const place = (await this.replacementOf(sequence)) ?? 0;
       if (place === 0 || place === tried) return undefined;
       tried = place;
       const message = await this.#manager.streams.getMessage(this.#of.stream, { seq: place });
@@ -171,7 +171,7 @@ export class ErasedMessages {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== isReplacement;
     const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
-    return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
+    return (await all.replacementOf(original)) !== undefined || (await this.isThere(original));
   }
 
   async isThere(sequence: number): Promise<boolean> {
@@ -262,6 +262,8 @@ export class StoredMessages {
       known?.created === created ? known : new ErasedMessages(manager, { stream, created });
     this.#erased.set(stream, erased);
     await (erased === known ? erased.learn() : erased.learn(sequence));
-    return (await erased.placeOf(sequence)) === 0 || (await erased.frameAt(sequence)) !== undefined;
+    return (
+      (await erased.replacementOf(sequence)) === 0 || (await erased.frameAt(sequence)) !== undefined
+    );
   }
 }

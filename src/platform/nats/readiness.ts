@@ -23,9 +23,9 @@ export interface StreamState {
   silence: Problem | undefined;
   denial: string | undefined;
   probeMonotonicMs: number;
-  awaySinceMonotonicMs: number | undefined;
-  wentBack: WentBack | undefined;
-  wentBackMonotonicMs: number;
+  outageSinceMonotonicMs: number | undefined;
+  regression: Regression | undefined;
+  regressionMonotonicMs: number;
   reading: StreamReading | undefined;
   askMonotonicMs: number;
   /** Queries the state of the stream immediately. `StreamWatch` sets this function. */
@@ -48,7 +48,7 @@ export interface StreamReading {
  * A sign that data was lost: a frame that was sent later got the sequence `to`, which is not higher
  * than `from`.
  */
-export interface WentBack {
+export interface Regression {
   readonly from: number;
   readonly to: number;
 }
@@ -61,7 +61,7 @@ export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
 export interface StreamMetrics {
-  streamWentBack(lane: Lane, cause: RegressionCause): void;
+  streamRegressed(lane: Lane, cause: RegressionCause): void;
 }
 
 export function refusalNow(
@@ -71,22 +71,25 @@ export function refusalNow(
   return refusal?.code ?? (monotonicMs < fullUntilMonotonicMs ? "store_full" : undefined);
 }
 
-export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
-  const { from, to } = wentBack;
-  state.wentBack = wentBack;
-  state.wentBackMonotonicMs = monotonicMs;
+export function suspend(state: StreamState, regression: Regression, monotonicMs: number): void {
+  const { from, to } = regression;
+  state.regression = regression;
+  state.regressionMonotonicMs = monotonicMs;
   const detail = `Stream ${state.name} assigned sequence ${to} after ${from}: the gateway checks which messages it still has`;
   state.refusal ??= { code: "unavailable", detail };
-  noteAway(state, monotonicMs);
+  noteOutage(state, monotonicMs);
   state.ask();
 }
 
-export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
+export function noteOutage(state: StreamState, sinceMonotonicMs: number): void {
   const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
-  state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
+  state.outageSinceMonotonicMs = Math.min(since, state.outageSinceMonotonicMs ?? since);
 }
 
-export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs: number): number {
+export function outageMs(
+  { outageSinceMonotonicMs: since }: StreamState,
+  monotonicMs: number,
+): number {
   return since === undefined ? 0 : monotonicMs - since;
 }
 
@@ -96,7 +99,7 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
   stream.silentMonotonicMs = undefined;
   stream.silence = undefined;
   stream.denial = undefined;
-  stream.awaySinceMonotonicMs = undefined;
+  stream.outageSinceMonotonicMs = undefined;
 }
 
 const probeEveryMs = 1_000;
@@ -135,12 +138,12 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  awayMs(monotonicMs: number): number {
-    return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
+  outageMs(monotonicMs: number): number {
+    return Math.min(...this.all.map((state) => outageMs(state, monotonicMs)));
   }
 
-  allAway(monotonicMs: number): void {
-    for (const state of this.all) noteAway(state, monotonicMs);
+  noteOutageOfAll(monotonicMs: number): void {
+    for (const state of this.all) noteOutage(state, monotonicMs);
   }
 
   allFullUntil(untilMonotonicMs: number): void {
@@ -174,9 +177,9 @@ function newState(name: string, lane: Lane): StreamState {
     silence: undefined,
     denial: undefined,
     probeMonotonicMs: 0,
-    awaySinceMonotonicMs: undefined,
-    wentBack: undefined,
-    wentBackMonotonicMs: Number.NEGATIVE_INFINITY,
+    outageSinceMonotonicMs: undefined,
+    regression: undefined,
+    regressionMonotonicMs: Number.NEGATIVE_INFINITY,
     reading: undefined,
     askMonotonicMs: Number.POSITIVE_INFINITY,
     ask: () => {},

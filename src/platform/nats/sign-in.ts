@@ -274,11 +274,10 @@ function unreadableFile(access: NatsAccess): SignIn | undefined {
     } catch (error) {
       const { message } = error as Error;
       return {
-        ...{ kind: "refused", server: shownUrls(access.natsUrl) },
-        ...{
-          reason: `the file in ${setting} cannot be used (${message})`,
-          fix: `correct ${setting}`,
-        },
+        kind: "refused",
+        server: shownUrls(access.natsUrl),
+        reason: `the file in ${setting} cannot be used (${message})`,
+        fix: `correct ${setting}`,
       };
     }
   return undefined;

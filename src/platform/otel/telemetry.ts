@@ -79,7 +79,8 @@ function openTraces(
   const failed = failureLog(log, "spans are dropped", url);
   const queue = new SpanQueue(new OTLPTraceExporter({ url, headers }), failed);
   const provider = new TracerProvider({
-    ...{ resource, sampler: new AlwaysOnSampler() },
+    resource,
+    sampler: new AlwaysOnSampler(),
     spanProcessors: [queue],
   });
   const sampling = new Sampling({ sampler, ratio });
@@ -164,7 +165,8 @@ function openMetrics(
       done(result);
     });
   const reader = new PeriodicExportingMetricReader({
-    ...{ exporter, exportIntervalMillis: intervalMs },
+    exporter,
+    exportIntervalMillis: intervalMs,
     metricProducers: [producer],
   });
   return new MeterProvider({ resource, readers: [reader] });

@@ -487,8 +487,12 @@ export const settings = {
   }),
   otelTracesSampler: setting({
     parse: oneOf(
-      ...["always_on", "always_off", "traceidratio"],
-      ...["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"],
+      "always_on",
+      "always_off",
+      "traceidratio",
+      "parentbased_always_on",
+      "parentbased_always_off",
+      "parentbased_traceidratio",
     ),
     fallback: "parentbased_traceidratio",
     unit: "sampler",
@@ -529,16 +533,3 @@ export type Config = {
   /** Errors of OpenTelemetry's variables, whose values were ignored; may be absent. */
   readonly ignored?: readonly string[];
 };
-
-export function isOfOpenTelemetry(name: string): boolean {
-  return name.startsWith("otel");
-}
-
-export function variableOf(name: string): string {
-  const words = name.replace(/[A-Z]/g, "_$&").toUpperCase();
-  return isOfOpenTelemetry(name) ? words : `PENSTOCK_${words}`;
-}
-
-export function flagOf(name: string): string {
-  return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
-}

@@ -1,7 +1,7 @@
 import { readText } from "../base/pem.ts";
 
 /** Returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
-export type Parse<T> = (text: string) => T;
+type Parse<T> = (text: string) => T;
 
 export function text(value: string): string {
   if (value === "") throw new Error("must not be empty");

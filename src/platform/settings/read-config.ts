@@ -1,14 +1,8 @@
 import { lettersApart, nearest, typosMax } from "../base/near-name.ts";
 import { isPair } from "../base/pem.ts";
 import { tokensOf } from "../base/port-access.ts";
-import {
-  type Config,
-  flagOf,
-  isOfOpenTelemetry,
-  type SettingName,
-  settings,
-  variableOf,
-} from "./config.ts";
+import { flagOf, isOfOpenTelemetry, variableOf } from "../base/setting-name.ts";
+import { type Config, type SettingName, settings } from "./config.ts";
 
 export type ConfigResult =
   | { readonly ok: true; readonly config: Config }

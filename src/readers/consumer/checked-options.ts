@@ -21,7 +21,7 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
   windowMs: true,
 };
 
-export const waitMsMax = 2_147_483_647;
+const waitMsMax = 2_147_483_647;
 
 /** Returns the options. Throws a ConsumeError that names the first invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {

@@ -143,7 +143,16 @@ class Consumption implements EventConsumer {
     const { events, lines, duplicates, duplicatesOf } = found;
     this.#deferred.deliver(id, duplicatesOf);
     return {
-      ...{ stream, lane, partition, sequence, events, lines, duplicates, ack, nak, working },
+      stream,
+      lane,
+      partition,
+      sequence,
+      events,
+      lines,
+      duplicates,
+      ack,
+      nak,
+      working,
       storedAt: new Date(Number(message.timestampNanos / 1_000_000n)),
       redelivered: message.redelivered || deliveries > 1,
       traceparent: message.headers?.get(traceHeader) || undefined,
@@ -235,7 +244,13 @@ class Consumption implements EventConsumer {
     const { durable, projects, maxAckPending = 64, ackWaitMs = 30_000 } = this.#options;
     const { processingTimeoutMs = 300_000, maxBytes = 67_108_864 } = this.#options;
     return new StreamConsumer({
-      ...{ name, prefix, durable, projects, maxAckPending, ackWaitMs, processingTimeoutMs },
+      name,
+      prefix,
+      durable,
+      projects,
+      maxAckPending,
+      ackWaitMs,
+      processingTimeoutMs,
       bytesMax: () => maxBytes / this.#readers.size,
       deferred: this.#deferred,
       isAwaited: () => this.#waiting.length > 0,

@@ -50,6 +50,8 @@ export interface StoredEvent {
   readonly received_at: string;
   readonly sent_at?: string;
   readonly ip?: string;
+  /** The version of the project's rules, if they changed the event or its `ip`. */
+  readonly rules?: number;
   readonly kind: EventKind;
   readonly person_profile: boolean;
   readonly historical: boolean;
@@ -63,8 +65,6 @@ export interface StoredEvent {
    * names, such as `$set`.
    */
   readonly replaced?: Readonly<Record<string, unknown>>;
-  /** The version of the project's rules, if they changed the event or its `ip`. */
-  readonly rules?: number;
   /** The `version` of the event's schema, whether the event is `ok`, and its `errors` if not. */
   readonly schema?: Readonly<Record<string, unknown>>;
 }

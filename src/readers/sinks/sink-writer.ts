@@ -79,9 +79,16 @@ export class SinkWriter {
     const { connection, prefix, target, filter, limits, acceptExpired, log } = options;
     this.#limit = new BatchLimit(limits.eventsMax);
     this.#session = new Session({
-      ...{ connection, prefix, acceptExpired, lanes: filter.lanes, reader: "sink", words, log },
+      connection,
+      prefix,
+      acceptExpired,
+      lanes: filter.lanes,
+      reader: "sink",
+      words,
+      log,
       limit: this.#limit,
-      ...{ bytesMax: (batchesAhead + (target.batchesMax ?? 1)) * limits.bytesMax, pauseMsMax },
+      bytesMax: (batchesAhead + (target.batchesMax ?? 1)) * limits.bytesMax,
+      pauseMsMax,
       target: {
         open: () => this.#open(),
         opened: (streams) => this.#opened(streams),

@@ -100,7 +100,11 @@ function askedOf(
   const isSame = before?.created === created && nowMs > before.atMs;
   const messages = isSame ? Math.max(0, state.last_seq - before.lastSequence) : 0;
   return {
-    ...{ atMs: nowMs, created, lastSequence: state.last_seq, ageMsMax, oldest },
+    atMs: nowMs,
+    created,
+    lastSequence: state.last_seq,
+    ageMsMax,
+    oldest,
     bytesLeft: Math.max(0, bytesMax - unread * messageBytes),
     bytesPerMs: isSame ? (messages * messageBytes) / (nowMs - before.atMs) : 0,
   };

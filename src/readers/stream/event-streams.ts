@@ -141,8 +141,12 @@ export class EventStreams {
         const position = positions.get(name.stream);
         const rememberFrom = position?.rememberFrom;
         const own = {
-          ...{ name, position, rememberFrom, manager },
-          ...{ bytes: this.#bytes, onReady: this.#wakeUp },
+          name,
+          position,
+          rememberFrom,
+          manager,
+          bytes: this.#bytes,
+          onReady: this.#wakeUp,
         };
         this.#readers.set(name.stream, new StreamReader({ ...shared, ...own }));
       } else {

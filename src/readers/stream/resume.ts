@@ -15,7 +15,7 @@ export interface TrailEntry {
  * The latest messages that were read, oldest first. If the last entry has no id, it contains the
  * sequence up to which losses were reported.
  */
-export type Trail = readonly TrailEntry[];
+type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
@@ -72,7 +72,7 @@ export interface Incident {
   readonly detail: string;
 }
 
-export interface Resume {
+interface Resume {
   readonly position: StreamPosition;
   readonly incidents: readonly Incident[];
   readonly fault: string | undefined;

@@ -59,7 +59,7 @@ export class StreamErasures {
     const erased = await this.learned(from, created);
     for await (const sequence of erased.between(from, to)) {
       const frame = await erased.frameAt(sequence);
-      const isMissed = frame === undefined && (await erased.placeOf(sequence)) !== 0;
+      const isMissed = frame === undefined && (await erased.replacementOf(sequence)) !== 0;
       yield { sequence, frame, isMissed };
     }
   }

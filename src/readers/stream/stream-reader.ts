@@ -211,9 +211,7 @@ export class StreamReader {
     const { connection, manager, bytes, name, reader } = this.#options;
     this.#rereadFrom = Math.max(this.#rereadFrom, state.firstSequence);
     const from = Math.min(this.#position!.sequence + 1, this.#rereadFrom);
-    const pull = await Pull.open({
-      ...{ connection, manager, reader, stream: name.stream, from, bytes },
-    });
+    const pull = await Pull.open({ connection, manager, reader, stream: name.stream, from, bytes });
     this.#pull = pull;
     try {
       const now = await this.#asked.state();

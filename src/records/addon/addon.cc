@@ -122,6 +122,7 @@ NAPI_MODULE_INIT() {
       method("scanMore", scan_more),
       method("scanInBackground", in_background<Task::kScan>),
       method("scanMoreInBackground", in_background<Task::kScanMore>),
+      method("findMembers", penstock::find_members_call),
       method("finish", end_scan<&penstock::EventScanner::finish>),
       method("release", end_scan<&penstock::EventScanner::release>),
   };

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "event_walk.h"
+#include "find_members.h"
 #include "json_fault.h"
 #include "simdjson.h"
 #include "text_repair.h"
@@ -184,6 +185,12 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
   state.rows_delivered += batch.row_count;
   state.resume = batch.resume;
   if (state.resume == 0) state.finish();
+}
+
+size_t EventScanner::find_members(const uint8_t* text, const MemberRows& rows,
+                                  const MemberNames& names, const FoundList& found) noexcept {
+  if (state_ == nullptr || last_length_ == kNoScan) return kCannotFind;
+  return penstock::find_members(state_->index, text, rows, names, found);
 }
 
 void EventScanner::finish() noexcept {

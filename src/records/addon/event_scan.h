@@ -174,6 +174,10 @@ inline constexpr size_t kNoScan = SIZE_MAX;
  */
 void choose_processor_code() noexcept;
 
+struct FoundList;
+struct MemberNames;
+struct MemberRows;
+
 class EventScanner {
  public:
   EventScanner() noexcept;
@@ -201,6 +205,10 @@ class EventScanner {
    * are no more rows, sets kRowCount to 0.
    */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
+
+  /** Finds members in the text that was scanned last. find_members.h describes the arguments. */
+  size_t find_members(const uint8_t* text, const MemberRows& rows, const MemberNames& names,
+                      const FoundList& found) noexcept;
 
   void finish() noexcept;
 

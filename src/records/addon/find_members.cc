@@ -1,8 +1,9 @@
-// Walks the members of an object byte by byte. The text is valid JSON, unless the table is wrong.
-// Every step is therefore bounded by the end of the object.
+// Walks the members of an object over the index of the last scan. The order of the tokens is checked
+// only as far as the walk needs it.
 
 #include "find_members.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace penstock {
@@ -14,41 +15,22 @@ uint32_t four_bytes(const uint8_t* text) noexcept {
   return text[0] | uint32_t{text[1]} << 8 | uint32_t{text[2]} << 16 | uint32_t{text[3]} << 24;
 }
 
-constexpr uint64_t repeated(uint8_t byte) noexcept { return uint64_t{0x0101010101010101} * byte; }
-
-/** Returns a word that is not zero if a byte of the word is zero. */
-constexpr uint64_t zero_bytes(uint64_t word) noexcept {
-  return (word - repeated(0x01)) & ~word & repeated(0x80);
-}
-
 bool is_space(uint8_t c) noexcept { return c <= ' '; }
 
 class Finder {
  public:
-  Finder(const uint8_t* text, const MemberNames& names, const FoundList& found) noexcept
-      : text_(text), names_(names), found_(found) {}
+  Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names,
+         const FoundList& found) noexcept
+      : index_(index), text_(text), names_(names), found_(found) {}
 
   size_t count() const noexcept { return count_; }
 
-  /** Lists the members of the object [start, end). */
-  void walk(uint32_t row, uint32_t start, uint32_t end, uint32_t level) noexcept {
-    const uint32_t last = end - 1;
-    uint32_t ordinal = 0;
-    uint32_t at = token_from(start + 1, last);
-    while (at < last && text_[at] == '"') {
-      const uint32_t name_end = string_end(at, last);
-      const uint32_t colon = token_from(name_end, last);
-      if (colon >= last || text_[colon] != ':') return;
-      const uint32_t value = token_from(colon + 1, last);
-      if (value >= last) return;
-      const uint32_t value_end = skip(value, last);
-      take_member(row, level, {start, ordinal, at, name_end, value, value_end});
-      ordinal++;
-      at = token_from(value_end, last);
-      if (at >= last || text_[at] != ',') break;
-      at = token_from(at + 1, last);
-    }
-    list({row, kContainerPath, start, ordinal, start, start, end, level});
+  /** Lists the members of the object at an offset. Returns false if there is no object. */
+  bool walk_at(uint32_t row, uint32_t offset, uint32_t level) noexcept {
+    cursor_ = seek(offset);
+    if (cursor_ == nullptr || cursor_ >= index_.end() || *cursor_ != offset) return false;
+    mark_ = index_.mark();
+    return text_[offset] == '{' && walk(row, level);
   }
 
  private:
@@ -61,16 +43,56 @@ class Finder {
     uint32_t value_end;
   };
 
-  void take_member(uint32_t row, uint32_t level, const Member& member) noexcept {
+  /** Lists the members of the object at the cursor, and passes it. */
+  bool walk(uint32_t row, uint32_t level) noexcept {
+    const uint32_t start = *cursor_++;
+    uint32_t ordinal = 0;
+    if (!hold(1)) return false;
+    if (text_[*cursor_] == '}') {
+      cursor_++;
+    } else {
+      for (;; ordinal++) {
+        if (!hold(kMemberTokens)) return false;
+        const uint32_t name = cursor_[0];
+        const uint32_t colon = cursor_[1];
+        if (colon - name < 2 || text_[name] != '"' || text_[colon] != ':') return false;
+        cursor_ += 2;
+        if (!pass_member(row, level, {start, ordinal, name, name_end(name, colon), *cursor_, 0}))
+          return false;
+        const uint8_t after = text_[*cursor_++];
+        if (after == '}') break;
+        if (after != ',') return false;
+      }
+      ordinal++;
+    }
+    if (names_.lists_containers)
+      list({row, kContainerPath, start, ordinal, start, start, cursor_[-1] + 1, level});
+    return true;
+  }
+
+  /** Passes the value of a member, and lists the member if its name has a path. */
+  bool pass_member(uint32_t row, uint32_t level, Member member) noexcept {
     const uint8_t* const name = text_ + member.start + 1;
     const uint32_t* const slot = slot_of(level, name, member.name_end - member.start - 2);
     const uint32_t path = slot[kSlotPath];
     const bool in_properties = level == kPropertiesLevel;
-    if (path != kUnnamedPath || (names_.lists_all && in_properties))
-      list({row, path, member.container, member.ordinal, member.start, member.value,
-            member.value_end, type_of(member.value, member.value_end)});
-    if (in_properties && slot[kSlotInnerLevel] != 0 && text_[member.value] == '{')
-      walk(row, member.value, member.value_end, slot[kSlotInnerLevel]);
+    const size_t place = count_;
+    const bool is_listed = path != kUnnamedPath || (names_.lists_all && in_properties);
+    // The entry of an object precedes those of its members, but its end is not known yet.
+    if (is_listed) count_++;
+    if (in_properties && slot[kSlotInnerLevel] != 0 && text_[member.value] == '{') {
+      if (!walk(row, slot[kSlotInnerLevel])) return false;
+    } else if (!skip()) {
+      return false;
+    }
+    if (!hold(1)) return false;
+    if (!is_listed) return true;
+    member.value_end = *cursor_;
+    while (member.value_end > member.value + 1 && is_space(text_[member.value_end - 1]))
+      member.value_end--;
+    put(place, {row, path, member.container, member.ordinal, member.start, member.value,
+                member.value_end, type_of(member.value, member.value_end)});
+    return true;
   }
 
   /** Returns the words of the name's slot, or words of zero. */
@@ -94,10 +116,11 @@ class Finder {
     uint32_t words[kFoundWords];
   };
 
-  void list(const Entry& entry) noexcept {
-    if (count_ < found_.capacity)
-      std::memcpy(found_.words + count_ * kFoundWords, entry.words, sizeof entry.words);
-    count_++;
+  void list(const Entry& entry) noexcept { put(count_++, entry); }
+
+  void put(size_t place, const Entry& entry) noexcept {
+    if (place < found_.capacity)
+      std::memcpy(found_.words + place * kFoundWords, entry.words, sizeof entry.words);
   }
 
   uint32_t type_of(uint32_t start, uint32_t end) const noexcept {
@@ -115,73 +138,71 @@ class Finder {
     }
   }
 
-  uint32_t token_from(uint32_t at, uint32_t end) const noexcept {
-    while (at < end && is_space(text_[at])) at++;
-    return at;
-  }
-
-  /** Returns the offset after the string's closing quote; otherwise `end` before it. */
-  uint32_t string_end(uint32_t start, uint32_t end) const noexcept {
-    uint32_t at = start + 1;
-    while (at < end) {
-      if (end - at >= sizeof(uint64_t)) {
-        uint64_t bytes;
-        std::memcpy(&bytes, text_ + at, sizeof bytes);
-        const uint64_t found =
-            zero_bytes(bytes ^ repeated('"')) | zero_bytes(bytes ^ repeated('\\'));
-        if (found == 0) {
-          at += sizeof bytes;
-          continue;
-        }
-      }
-      // At most eight bytes are compared until a quote, a backslash or the end.
-      while (at < end && text_[at] != '"' && text_[at] != '\\') at++;
-      if (at >= end) break;
-      if (text_[at] == '"') return at + 1;
-      at += 2;
-    }
+  uint32_t name_end(uint32_t start, uint32_t colon) const noexcept {
+    uint32_t end = colon;
+    while (end > start + 2 && text_[end - 1] != '"') end--;
     return end;
   }
 
-  uint32_t skip(uint32_t start, uint32_t end) const noexcept {
-    const uint8_t first = text_[start];
-    if (first == '"') return string_end(start, end);
-    if (first == '{' || first == '[') return container_end(start, end);
-    uint32_t at = start + 1;
-    while (at < end && !is_space(text_[at]) && text_[at] != ',' && text_[at] != '}') at++;
-    return at;
-  }
-
-  uint32_t container_end(uint32_t start, uint32_t end) const noexcept {
-    uint32_t depth = 0;
-    for (uint32_t at = start; at < end;) {
-      switch (text_[at]) {
-        case '"': at = string_end(at, end); continue;
-        case '{':
-        case '[': depth++; break;
-        case '}':
-        case ']':
-          if (--depth == 0) return at + 1;
-          break;
-        default: break;
-      }
-      at++;
+  /** Passes the value at the cursor. */
+  bool skip() noexcept {
+    const uint8_t first = text_[*cursor_];
+    if (first != '{' && first != '[') {
+      cursor_++;
+      return true;
     }
-    return end;
+    for (uint32_t depth = 0;;) {
+      const uint8_t c = text_[*cursor_++];
+      if (c == '{' || c == '[') {
+        depth++;
+      } else if ((c == '}' || c == ']') && --depth == 0) {
+        return true;
+      }
+      if (!hold(1)) return false;
+    }
   }
 
+  /** Loads more tokens if necessary. Returns false if there are fewer than `count`. */
+  bool hold(std::ptrdiff_t count) noexcept {
+    if (PENSTOCK_UNLIKELY(cursor_ >= mark_)) {
+      cursor_ = index_.more(cursor_);
+      if (cursor_ == nullptr) return false;
+      mark_ = index_.mark();
+    }
+    return index_.end() - cursor_ >= count;
+  }
+
+  /** Returns the cursor at an offset. Most objects follow the last one in the index. */
+  Cursor seek(uint32_t offset) noexcept {
+    const Cursor end = index_.end();
+    if (cursor_ == nullptr || cursor_ >= end || *cursor_ > offset || offset > end[-1])
+      return index_.seek(text_, offset);
+    std::ptrdiff_t step = 8;
+    Cursor from = cursor_;
+    while (end - from > step && from[step] < offset) {
+      from += step;
+      step *= 2;
+    }
+    return std::lower_bound(from, from + std::min(step + 1, end - from), offset);
+  }
+
+  /** A name, a colon, a value, and the token after the value. */
+  static constexpr std::ptrdiff_t kMemberTokens = 4;
+  static_assert(kMemberTokens < static_cast<std::ptrdiff_t>(TokenIndex::kAhead));
+
+  TokenIndex& index_;
   const uint8_t* const text_;
   const MemberNames& names_;
   const FoundList& found_;
+  Cursor cursor_ = nullptr;
+  Cursor mark_ = nullptr;
   size_t count_ = 0;
 };
 
-void walk_field(Finder& finder, const uint32_t* row, size_t length, uint32_t index, Field field,
+bool walk_field(Finder& finder, const uint32_t* row, uint32_t index, Field field,
                 uint32_t level) noexcept {
-  if ((row[kFieldTypes] >> 4 * field & 15) != kObject) return;
-  const uint32_t start = row[kFirstFieldStart + 2 * field];
-  const uint32_t end = row[kFirstFieldStart + 2 * field + 1];
-  if (start < end && end - start >= 2 && end <= length) finder.walk(index, start, end, level);
+  if ((row[kFieldTypes] >> 4 * field & 15) != kObject) return true;
+  return finder.walk_at(index, row[kFirstFieldStart + 2 * field], level);
 }
 
 }  // namespace
@@ -198,17 +219,18 @@ uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcep
   return hash ^ hash >> 15;
 }
 
-size_t find_members(const uint8_t* text, size_t length, const MemberRows& rows,
+size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& rows,
                     const MemberNames& names, const FoundList& found) noexcept {
-  Finder finder(text, names, found);
+  Finder finder(index, text, names, found);
   for (size_t at = 0; at < rows.row_count; at++) {
-    const uint32_t index = rows.rows[at];
-    if (index >= rows.row_capacity) continue;
-    const uint32_t* const row = rows.table + kHeaderWords + size_t{index} * kRowWords;
-    walk_field(finder, row, length, index, kProperties, kPropertiesLevel);
+    const uint32_t number = rows.rows[at];
+    if (number >= rows.row_capacity) continue;
+    const uint32_t* const row = rows.table + kHeaderWords + size_t{number} * kRowWords;
+    if (!walk_field(finder, row, number, kProperties, kPropertiesLevel)) return kCannotFind;
     if (!names.has_person_paths) continue;
-    walk_field(finder, row, length, index, kSet, kSetLevel);
-    walk_field(finder, row, length, index, kSetOnce, kSetOnceLevel);
+    if (!walk_field(finder, row, number, kSet, kSetLevel) ||
+        !walk_field(finder, row, number, kSetOnce, kSetOnceLevel))
+      return kCannotFind;
   }
   return finder.count();
 }

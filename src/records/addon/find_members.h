@@ -4,12 +4,13 @@
 // checks that both files agree.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
-// the table and the names are not trusted. No byte outside the text, the names, the rows and the
-// list is touched.
+// the tokens are those of the last scan. The text, the offsets of the table and the names are not
+// trusted. No byte outside the text, the names, the rows and the list is touched.
 
 #pragma once
 
 #include "event_scan.h"
+#include "token_index.h"
 
 namespace penstock {
 
@@ -55,7 +56,8 @@ enum MemberPlace : uint32_t {
   kPlaceRowCount = 0,
   kPlaceListsAll = 1,
   kPlaceHasPersonPaths = 2,
-  kPlaceFirstRow = 3,
+  kPlaceListsContainers = 3,
+  kPlaceFirstRow = 4,
 };
 
 /**
@@ -75,6 +77,8 @@ struct MemberNames {
   bool lists_all;
   /** Whether the event's own `$set` and `$set_once` are searched. */
   bool has_person_paths;
+  /** Whether each object that is searched has an entry. */
+  bool lists_containers;
 };
 
 struct MemberRows {
@@ -91,8 +95,13 @@ struct FoundList {
   size_t capacity;
 };
 
-/** Returns the number of entries. If it exceeds the capacity, only the first ones are written. */
-size_t find_members(const uint8_t* text, size_t length, const MemberRows& rows,
+inline constexpr size_t kCannotFind = SIZE_MAX;
+
+/**
+ * Returns the number of entries. If it exceeds the capacity, only the first ones are written.
+ * Returns kCannotFind if the text is not the one whose tokens are in the index.
+ */
+size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& rows,
                     const MemberNames& names, const FoundList& found) noexcept;
 
 }  // namespace penstock

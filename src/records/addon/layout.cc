@@ -5,8 +5,10 @@
 
 #include <string_view>
 
+#include "change_items.h"
 #include "event_scan.h"
 #include "find_members.h"
+#include "find_names.h"
 #include "stored_lines.h"
 
 namespace penstock {
@@ -165,7 +167,30 @@ const LayoutNumber kLayout[] = {
     {"MemberPlace.RowCount", kPlaceRowCount},
     {"MemberPlace.ListsAll", kPlaceListsAll},
     {"MemberPlace.HasPersonPaths", kPlaceHasPersonPaths},
+    {"MemberPlace.ListsContainers", kPlaceListsContainers},
     {"MemberPlace.FirstRow", kPlaceFirstRow},
+    {"KnownName.Bytes", kNameBytes},
+    {"KnownName.Value", kNameValue},
+    {"KnownName.Text", kNameText},
+    {"KnownName.Words", kNameWords},
+    {"NamedRows.First", kNamedFirst},
+    {"NamedRows.Count", kNamedCount},
+    {"NamedRows.Results", kNamedResults},
+    {"NameResult.Unknown", kUnknownName},
+    {"NameResult.Unread", kUnreadName},
+    {"Change.Row", kChangeRow},
+    {"Change.Edits", kChangeEdits},
+    {"Change.FieldTypes", kChangeFieldTypes},
+    {"Change.PropertyTypes", kChangePropertyTypes},
+    {"Change.NeedsScan", kChangeNeedsScan},
+    {"Change.Words", kChangeWords},
+    {"Edit.Start", kEditStart},
+    {"Edit.End", kEditEnd},
+    {"Edit.TextStart", kEditTextStart},
+    {"Edit.TextEnd", kEditTextEnd},
+    {"Edit.Words", kEditWords},
+    {"EditText.Hashed", kHashedText},
+    {"EditText.HashBytes", kHashTextBytes},
     {"NameHash.Short", hash_of(kSetLevel, "id")},
     {"NameHash.Long", hash_of(kSetOnceLevel, "$current_url")},
 };

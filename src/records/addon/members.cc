@@ -1,36 +1,132 @@
-// findMembers(body: Uint8Array, table: Uint32Array, place: Uint32Array, names: Uint8Array, slots:
+// EventScanner.findMembers(body: Uint8Array, place: Uint32Array, names: Uint8Array, slots:
 // Uint32Array, found: Uint32Array): number. Returns the number of entries. The number may exceed
 // the space in `found`; then only the entries that fit are written. `place` has the words
 // of MemberPlace, and then the indexes of the rows.
+//
+// findNames(body: Uint8Array, table: Uint32Array, slots: Uint32Array, rows: Uint32Array): number.
+// Writes the results to `rows`, which has the words of NamedRows. Returns the number of results
+// that are not 0.
+// changeItems(body: Uint8Array, table: Uint32Array, changes: Uint32Array, texts: Uint8Array, secret:
+// Uint8Array, target: Uint8Array, targetTable: Uint32Array): number. Writes the changed texts of
+// items, and their rows. Returns the end of the last text.
 
 #include "members.h"
 
+#include <optional>
+
 #include "call.h"
+#include "change_items.h"
 #include "find_members.h"
+#include "find_names.h"
+#include "value_hash.h"
 
 namespace penstock {
 namespace {
 
-napi_value find_members_call(napi_env env, napi_callback_info info) {
-  size_t count = 6;
-  napi_value arguments[6];
+bool is_power_of_two(size_t count) noexcept { return count != 0 && (count & (count - 1)) == 0; }
+
+/** Creates the hash when the first value needs it. */
+struct LazyHash {
+  Body secret;
+  std::optional<ValueHash> hash;
+
+  static void write(void* context, const uint8_t* value, size_t length, uint8_t* target) {
+    auto& lazy = *static_cast<LazyHash*>(context);
+    if (!lazy.hash) lazy.hash.emplace(lazy.secret.bytes, lazy.secret.length);
+    lazy.hash->write(value, length, target);
+  }
+};
+
+ItemTable item_table(const Table& table) {
+  return {table.words, (table.length - kHeaderWords) / (size_t{kRowWords} + kExtraWords)};
+}
+
+napi_value change_items_call(napi_env env, napi_callback_info info) {
+  size_t count = 7;
+  napi_value arguments[7];
   Body body{};
   Table table{};
+  Table changes{};
+  Body texts{};
+  LazyHash hash{};
+  Body target{};
+  Table target_table{};
+  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 7 ||
+      !get_body(env, arguments[0], body) || !get_table(env, arguments[1], table) ||
+      !get_words(env, arguments[2], changes) || !get_body(env, arguments[3], texts) ||
+      !get_body(env, arguments[4], hash.secret) || !get_body(env, arguments[5], target) ||
+      !get_table(env, arguments[6], target_table)) {
+    return throw_type_error(
+        env, "changeItems: expects a body, a table, changes, texts, a secret, a target and a table");
+  }
+  const ItemChanges given{
+      changes.words, changes.length, {texts.bytes, texts.length}, {LazyHash::write, &hash}};
+  const size_t end =
+      change_items(given, {body.bytes, body.length}, item_table(table), target.bytes,
+                   target.length, item_table(target_table));
+  if (end == kBadChange)
+    return throw_type_error(env, "changeItems: an offset is outside, or there is no room");
+  napi_value result = nullptr;
+  napi_create_double(env, static_cast<double>(end), &result);
+  return result;
+}
+
+napi_value find_names_call(napi_env env, napi_callback_info info) {
+  size_t count = 4;
+  napi_value arguments[4];
+  Body body{};
+  Table table{};
+  Table slots{};
+  Table rows{};
+  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 4 ||
+      !get_body(env, arguments[0], body) || !get_table(env, arguments[1], table) ||
+      !get_words(env, arguments[2], slots) || !get_words(env, arguments[3], rows)) {
+    return throw_type_error(env, "findNames: expects a body, a table, slots and rows");
+  }
+  const size_t slot_count = slots.length / kNameWords;
+  if (!is_power_of_two(slot_count))
+    return throw_type_error(env, "findNames: the number of slots must be a power of two");
+  if (rows.length < kNamedResults || rows.words[kNamedCount] > rows.length - kNamedResults)
+    return throw_type_error(env, "findNames: there is no space for the results");
+  const NamedItems items{table.words, rows.words[kNamedFirst], rows.words[kNamedCount]};
+  const size_t row_capacity = item_table(table).row_capacity;
+  if (items.count > row_capacity || items.first > row_capacity - items.count)
+    return throw_type_error(env, "findNames: the rows are outside the table");
+  const size_t others = find_names(body.bytes, body.length, items, {slots.words, slot_count},
+                                   rows.words + kNamedResults);
+  napi_value result = nullptr;
+  napi_create_uint32(env, static_cast<uint32_t>(others), &result);
+  return result;
+}
+
+}  // namespace
+
+napi_value find_members_call(napi_env env, napi_callback_info info) {
+  size_t count = 5;
+  napi_value arguments[5];
+  napi_value self = nullptr;
+  Body body{};
   Table place{};
   Body names_text{};
   Table slots{};
   Table found{};
-  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 6 ||
-      !get_body(env, arguments[0], body) || !get_table(env, arguments[1], table) ||
-      !get_words(env, arguments[2], place) || !get_body(env, arguments[3], names_text) ||
-      !get_words(env, arguments[4], slots) || !get_words(env, arguments[5], found)) {
-    return throw_type_error(env,
-                            "findMembers: expects a body, a table, rows, names, slots and a list");
+  if (napi_get_cb_info(env, info, &count, arguments, &self, nullptr) != napi_ok || count < 5 ||
+      !get_body(env, arguments[0], body) || !get_words(env, arguments[1], place) ||
+      !get_body(env, arguments[2], names_text) || !get_words(env, arguments[3], slots) ||
+      !get_words(env, arguments[4], found)) {
+    return throw_type_error(env, "findMembers: expects a body, rows, names, slots and a list");
   }
+  Binding* const binding = get_idle_binding(env, self);
+  if (binding == nullptr) return nullptr;
+  napi_value scanned = nullptr;
+  Table table{};
+  if (napi_get_reference_value(env, binding->table, &scanned) != napi_ok ||
+      !get_table(env, scanned, table))
+    return throw_type_error(env, "EventScanner: the table has been detached");
   const size_t slot_count = slots.length / kSlotWords;
   if (place.length < kPlaceFirstRow || place.words[kPlaceRowCount] > place.length - kPlaceFirstRow)
     return throw_type_error(env, "findMembers: the rows are missing");
-  if (slot_count == 0 || (slot_count & (slot_count - 1)) != 0)
+  if (!is_power_of_two(slot_count))
     return throw_type_error(env, "findMembers: the number of slots must be a power of two");
   MemberNames names{};
   names.text = names_text.bytes;
@@ -39,20 +135,25 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   names.slot_count = slot_count;
   names.lists_all = place.words[kPlaceListsAll] != 0;
   names.has_person_paths = place.words[kPlaceHasPersonPaths] != 0;
-  const MemberRows rows{table.words,
-                        (table.length - kHeaderWords) / (size_t{kRowWords} + kExtraWords),
+  names.lists_containers = place.words[kPlaceListsContainers] != 0;
+  const MemberRows rows{table.words, item_table(table).row_capacity,
                         place.words + kPlaceFirstRow, place.words[kPlaceRowCount]};
-  const FoundList list{found.words, found.length / kFoundWords};
+  const size_t entries =
+      body.length == binding->scanner.last_length()
+          ? binding->scanner.find_members(body.bytes, rows, names,
+                                          {found.words, found.length / kFoundWords})
+          : kCannotFind;
+  if (entries == kCannotFind) {
+    napi_throw_error(env, nullptr, "EventScanner: findMembers needs the unchanged body of the last scan");
+    return nullptr;
+  }
   napi_value result = nullptr;
-  napi_create_double(
-      env, static_cast<double>(find_members(body.bytes, body.length, rows, names, list)), &result);
+  napi_create_double(env, static_cast<double>(entries), &result);
   return result;
 }
 
-}  // namespace
-
 bool set_members(napi_env env, napi_value exports) {
-  const napi_property_descriptor functions[] = {method("findMembers", find_members_call)};
+  const napi_property_descriptor functions[] = {method("changeItems", change_items_call), method("findNames", find_names_call)};
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
          napi_ok;
 }

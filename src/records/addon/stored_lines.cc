@@ -176,8 +176,7 @@ class LineReader {
         !read_origin(reader, field_start(row, kProperties), line, flags) ||
         !read_field(reader, "", row, kProperties, line, kPartProperties) ||
         !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
-        !read_rules(reader) || !read_schema(reader, line) || !reader.take("}") ||
-        reader.left() != 0) {
+        !read_schema(reader, line) || !reader.take("}") || reader.left() != 0) {
       head_ = Part{};
       origin_ = Part{};
       return;
@@ -301,6 +300,7 @@ class LineReader {
       if (!text.take_address()) return false;
       ip_end_ = text.at() - start;
     }
+    if (text.take(",\"rules\":") && !text.take_integer()) return false;
     if (!text.take(",\"kind\":\"")) return false;
     kind_start_ = text.at() - 1 - start;
     uint32_t kind = 0;
@@ -356,11 +356,6 @@ class LineReader {
     if (!reader.take_object()) return false;
     put_part(line, kPartReplaced, kObject, start, reader.at());
     return true;
-  }
-
-  /** Reads the version of the rules that changed the event. */
-  static bool read_rules(Reader& reader) {
-    return !reader.take(",\"rules\":") || reader.take_integer();
   }
 
   /** Reads the result of the event's schema. */

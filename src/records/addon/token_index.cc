@@ -85,7 +85,8 @@ bool TokenIndex::begin(const uint8_t* text, size_t length) noexcept {
 
 Cursor TokenIndex::seek(const uint8_t* text, uint32_t offset) noexcept {
   text_ = text;
-  if (*first() <= offset && offset <= end()[-1]) return std::lower_bound(first(), end(), offset);
+  if (size_ != 0 && *first() <= offset && offset <= end()[-1])
+    return std::lower_bound(first(), end(), offset);
   fence_.open();
   next_ = offset;
   size_ = 0;
@@ -103,6 +104,7 @@ void TokenIndex::release() noexcept {
   fence_.open();
   entries_.reset();
   capacity_ = 0;
+  size_ = 0;
   indexer_.reset();
   indexer_bytes_max_ = 0;
 }

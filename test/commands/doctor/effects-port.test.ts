@@ -11,7 +11,9 @@ const totals = { persons: 3, groups: 1, openSpikes: 0, rejected: 2, incidents: 1
 const reader = readerOf({ totals: async () => totals });
 
 const mine = {
-  ...{ nats: "nats://127.0.0.1:1", subject_prefix: "penstock", data_folder: "/mine" },
+  nats: "nats://127.0.0.1:1",
+  subject_prefix: "penstock",
+  data_folder: "/mine",
   stream_created: null,
 };
 const ofSettings = async () => mine;
@@ -31,24 +33,28 @@ function behind(lastSequence: number | undefined, lagSeconds: number | undefined
 
 test("doctor reports the state, lag, incidents and rejections of an effects process", async () => {
   expect(await found(behind(9, 1))).toMatchObject({
-    ...{ check: "effects port", level: "ok" },
+    check: "effects port",
+    level: "ok",
     found: expect.stringContaining(": applying, lag 2 messages, 1 incident, 2 rejected"),
   });
 });
 
 test("doctor warns if an effects process lags or does not know its lag", async () => {
   expect(await found(behind(9, 61))).toMatchObject({
-    ...{ level: "warn", found: expect.stringContaining("the oldest is 61 s old") },
+    level: "warn",
+    found: expect.stringContaining("the oldest is 61 s old"),
   });
   expect(await found(behind(undefined, undefined))).toMatchObject({
-    ...{ level: "warn", found: expect.stringContaining("its lag is unknown") },
+    level: "warn",
+    found: expect.stringContaining("its lag is unknown"),
   });
 });
 
 test("doctor fails if an effects process is not ready", async () => {
   const stopped = { state: "hindered", reasons: ["5 events left PENSTOCK_LIVE_0 unread"] };
   expect(await found(stopped)).toMatchObject({
-    ...{ level: "fail", found: expect.stringContaining("5 events left PENSTOCK_LIVE_0 unread") },
+    level: "fail",
+    found: expect.stringContaining("5 events left PENSTOCK_LIVE_0 unread"),
   });
 });
 
@@ -76,7 +82,8 @@ test("doctor fails if another program uses the effects port", async () => {
   const { port } = stranger.address() as AddressInfo;
   const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
   expect(await checkEffectsPort(question, ofSettings)).toMatchObject({
-    ...{ level: "fail", fix: expect.stringContaining("PENSTOCK_EFFECTS_PORT") },
+    level: "fail",
+    fix: expect.stringContaining("PENSTOCK_EFFECTS_PORT"),
   });
   stranger.close();
   stranger.closeAllConnections();

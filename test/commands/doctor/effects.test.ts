@@ -40,8 +40,12 @@ test("doctor reports the streams and rejections of an effects database", async (
       rejected: [rejectedRow(1)],
       incidents: [
         {
-          ...{ stream: "PENSTOCK_LIVE_0", kind: "tail_lost", epoch: 2, sequence: 3 },
-          ...{ messages: 2, detail: "2 messages are gone" },
+          stream: "PENSTOCK_LIVE_0",
+          kind: "tail_lost",
+          epoch: 2,
+          sequence: 3,
+          messages: 2,
+          detail: "2 messages are gone",
         },
       ],
     }),

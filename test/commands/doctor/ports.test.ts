@@ -9,7 +9,9 @@ import { PortAccess } from "../../../src/platform/base/port-access.ts";
 import { silent } from "../../kit/processes.ts";
 
 const mine = {
-  ...{ nats: "nats://nats-1:4222,nats-2", subject_prefix: "penstock", data_folder: "/a" },
+  nats: "nats://nats-1:4222,nats-2",
+  subject_prefix: "penstock",
+  data_folder: "/a",
   stream_created: "2026-01-01T00:00:00.000000001Z",
 };
 

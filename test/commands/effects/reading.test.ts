@@ -35,7 +35,8 @@ beforeAll(async () => {
     commitOf(0, {
       positions: [positionRow(3)],
       members: [
-        ...[personRow("ada", { properties, idsTotal: 2 }), mergedRow("anon", "ada")],
+        personRow("ada", { properties, idsTotal: 2 }),
+        mergedRow("anon", "ada"),
         personRow("id-0", { n: 0, idsTotal: 150 }),
         ...Array.from({ length: 149 }, (_, n) => mergedRow(`id-${n + 1}`, "id-0", { n: n + 1 })),
       ],
@@ -51,8 +52,14 @@ beforeAll(async () => {
       ],
       spikes: [
         {
-          ...{ projectId: project, subject: "project", startedAtMs: noon, endedAtMs: undefined },
-          ...{ peakPerMinute: 900, baseline: 10.5, threshold: 500, events: 1_200 },
+          projectId: project,
+          subject: "project",
+          startedAtMs: noon,
+          endedAtMs: undefined,
+          peakPerMinute: 900,
+          baseline: 10.5,
+          threshold: 500,
+          events: 1_200,
         },
       ],
     }),
@@ -197,7 +204,8 @@ describe("the error for an unknown project", () => {
       from: "user",
     });
     await expect(asked).rejects.toMatchObject({
-      ...{ exitCode: 1, message: expect.stringContaining(`did you mean ${project}?`) },
+      exitCode: 1,
+      message: expect.stringContaining(`did you mean ${project}?`),
     });
     expect(said.out).toBe("");
   });

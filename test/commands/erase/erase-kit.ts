@@ -76,16 +76,15 @@ export async function erased({ natsUrl, ids, place, typed, ...more }: Options): 
   await erase(
     { config: result.config, context },
     {
-      ...{
-        project,
-        distinctId: ids,
-        dryRun: false,
-        yes: true,
-        allowBehind: false,
-        version: "test",
-        receipt,
-      },
-      ...{ effects: place !== undefined, ...more },
+      project,
+      distinctId: ids,
+      dryRun: false,
+      yes: true,
+      allowBehind: false,
+      version: "test",
+      receipt,
+      effects: place !== undefined,
+      ...more,
     },
   );
   return { ...said, receipt };

@@ -16,8 +16,14 @@ const everyNth = 20;
 
 async function read(signal: AbortSignal): Promise<{ sequences: number[]; events: number }> {
   const streams = new EventStreams({
-    ...{ connection, prefix: "penstock", positions: new Map(), acceptExpired: false },
-    ...{ bytesMax: 60_000, log: silent, reader: "sink", words: effectsWords },
+    connection,
+    prefix: "penstock",
+    positions: new Map(),
+    acceptExpired: false,
+    bytesMax: 60_000,
+    log: silent,
+    reader: "sink",
+    words: effectsWords,
   });
   const sequences: number[] = [];
   let events = 0;

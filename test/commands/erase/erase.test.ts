@@ -93,7 +93,8 @@ function tests(rig: WriterRig): void {
     const group = { $group_type: "company", $group_key: "acme" };
     const grouped = (distinctId: string, $group_set: object) =>
       eventOf(distinctId, {
-        ...{ event: "$groupidentify", kind: "group_identify" },
+        event: "$groupidentify",
+        kind: "group_identify",
         properties: { ...group, $group_set },
       });
     const frames = [
@@ -122,7 +123,10 @@ function tests(rig: WriterRig): void {
     expect(lines.join()).not.toContain(secret);
     const into = await rig.openStore();
     const verified = await verify({
-      ...{ connection, prefix: "penstock", reader: store.reader, into },
+      connection,
+      prefix: "penstock",
+      reader: store.reader,
+      into,
       erasedProjects: new Set([project]),
     });
     expect(verified).toMatchObject({ missing: 0, differences: [] });

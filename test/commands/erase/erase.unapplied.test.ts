@@ -10,7 +10,8 @@ const noPerson = "no person and no event of shop has the distinct id usr-1\n";
 
 function identify(distinctId: string, anonymous: string) {
   return eventOf(distinctId, {
-    ...{ event: "$identify", kind: "identify" },
+    event: "$identify",
+    kind: "identify",
     properties: { $anon_distinct_id: anonymous },
   });
 }
@@ -105,7 +106,9 @@ function tests(rig: WriterRig): void {
     const later = [frameOf([identify("eve2", "anon-eve2")]), frameOf([eventOf("anon-eve2")])];
     let isDue = true;
     const { err, out } = await erased({
-      ...{ natsUrl, ids: ["eve2"], place },
+      natsUrl,
+      ids: ["eve2"],
+      place,
       stepped: async (step) => {
         if (!isDue || step !== "streams") return;
         isDue = false;

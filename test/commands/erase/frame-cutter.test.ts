@@ -29,7 +29,10 @@ test.each([
 ])("an erased person's event is found %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   expect(cut([before, line, behind])).toEqual({
-    ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
+    erased: 1,
+    kept: 2,
+    doubtful: 0,
+    lines: [before, behind],
   });
 });
 
@@ -85,13 +88,13 @@ test.each([
 
 test("an erased person's event about a group keeps the group's data", () => {
   const properties = {
-    ...{
-      $group_type: "company",
-      $group_key: "acme",
-      $group_set: { plan: "x" },
-      $group_unset: ["y"],
-    },
-    ...{ $ip: "10.0.0.1", $set: { email: "ada@example.com" }, name: "Ada" },
+    $group_type: "company",
+    $group_key: "acme",
+    $group_set: { plan: "x" },
+    $group_unset: ["y"],
+    $ip: "10.0.0.1",
+    $set: { email: "ada@example.com" },
+    name: "Ada",
   };
   const line = lineOf("ada", { event: "$groupidentify", kind: "group_identify", properties });
   const { lines, ...counts } = cut([line, lineOf("eve")]);
@@ -99,7 +102,11 @@ test("an erased person's event about a group keeps the group's data", () => {
   const { uuid, received_at, timestamp } = JSON.parse(line) as Record<string, unknown>;
   const { $group_type, $group_key, $group_set, $group_unset } = properties;
   expect(JSON.parse(lines[0]!)).toMatchObject({
-    ...{ uuid, received_at, timestamp, project_id: project, distinct_id: "$erased" },
+    uuid,
+    received_at,
+    timestamp,
+    project_id: project,
+    distinct_id: "$erased",
     properties: { $group_type, $group_key, $group_set, $group_unset },
   });
   expect(lines[0]).not.toMatch(/ada|Ada|10\.0\.0/);
@@ -118,6 +125,9 @@ test.each([
 test("an unreadable line with the erased id is reported, not erased", () => {
   const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
   expect(cut([...broken, lineOf("ada")])).toEqual({
-    ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },
+    erased: 1,
+    kept: 3,
+    doubtful: 1,
+    lines: broken.filter((line) => line !== ""),
   });
 });

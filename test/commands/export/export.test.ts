@@ -30,7 +30,9 @@ function frame(projectId: string, hour: number): TestFrame {
   const messageId = `${projectId}-${hour}`;
   const receivedAtMs = Date.now() - hour * hourMs;
   return {
-    ...{ lane: "historical", projectId, messageId },
+    lane: "historical",
+    projectId,
+    messageId,
     events: [{ uuid: messageId, distinctId: "d", receivedAtMs, properties: { big: "é" } }],
   };
 }

@@ -16,7 +16,9 @@ export async function bodiesOf(
   options: Partial<BatchesOptions> = {},
 ): Promise<Bodies> {
   const batches = new Batches({
-    ...{ name: "events.ndjson", format: undefined, done: undefined },
+    name: "events.ndjson",
+    format: undefined,
+    done: undefined,
     formatOptions: { groupType: "company" },
     limits: { bytesMax: 100_000, linesMax: 1_000 },
     lineBytesMax: 100_000,

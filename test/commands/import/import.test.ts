@@ -138,7 +138,10 @@ describe("import of lines that are changed or not stored", () => {
     ["wrong times", linesOf(2, { timestamp: "soon" }), "lines not stored: 0, with a warning: 2"],
   ])("fails a dry run with --strict for %s", async (_, content, said) => {
     const { error } = await runImport([
-      ...["--dry-run", "--strict", "--format", "posthog"],
+      "--dry-run",
+      "--strict",
+      "--format",
+      "posthog",
       fileWith(content),
     ]);
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });

@@ -41,7 +41,9 @@ async function gatewayThatSays(...script: Scripted[]): Promise<World> {
 function senderTo(url: URL, options: Partial<ConstructorParameters<typeof Sender>[0]> = {}) {
   const said: (string | undefined)[] = [];
   const sender = new Sender({
-    ...{ url, gzip: false, giveUpAfterMs: Number.POSITIVE_INFINITY },
+    url,
+    gzip: false,
+    giveUpAfterMs: Number.POSITIVE_INFINITY,
     stop: new AbortController().signal,
     trouble: (why) => void said.push(why),
     ...options,

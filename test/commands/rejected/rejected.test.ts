@@ -1,6 +1,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
+import { applyRules } from "../../../src/gateway/projects/rules/versions.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
 import { rejectedOf, untilRejected } from "../../kit/rejected.ts";
@@ -28,7 +29,13 @@ describe.each(gateways)("on %s", (_, gateway) => {
 
   const replayed = async (project: TestProject, ...args: readonly string[]) =>
     await run(gateway, [
-      ...["rejected", "replay", "--project", project.id, "--url", gateway.url, "--yes"],
+      "rejected",
+      "replay",
+      "--project",
+      project.id,
+      "--url",
+      gateway.url,
+      "--yes",
       ...args,
     ]);
 
@@ -160,8 +167,12 @@ describe.each(gateways)("on %s", (_, gateway) => {
         created_at: new Date().toISOString(),
         batch: [
           {
-            ...{ event: "v1", uuid, distinct_id: "", timestamp: "2026-01-02T03:04:05.000Z" },
-            ...{ session_id: "s-1", options: { process_person_profile: false } },
+            event: "v1",
+            uuid,
+            distinct_id: "",
+            timestamp: "2026-01-02T03:04:05.000Z",
+            session_id: "s-1",
+            options: { process_person_profile: false },
           },
         ],
       }),
@@ -172,7 +183,9 @@ describe.each(gateways)("on %s", (_, gateway) => {
     expect(run.out).toContain("1 event stored");
     const [stored] = await gateway.events(project);
     expect(stored).toMatchObject({
-      ...{ uuid, timestamp: "2026-01-02T03:04:05.000Z", person_profile: false },
+      uuid,
+      timestamp: "2026-01-02T03:04:05.000Z",
+      person_profile: false,
       properties: { $session_id: "s-1", $lib: "posthog-node", $lib_version: "5.1.0" },
     });
   });
@@ -182,13 +195,47 @@ describe.each(gateways)("on %s", (_, gateway) => {
     const { port, bodies } = await answeringServer({ accepted: 0, filtered: 1 });
     const run = await replayed(
       project,
-      ...["--set", "distinct_id=u", "--url", `http://127.0.0.1:${port}`],
+      "--set",
+      "distinct_id=u",
+      "--url",
+      `http://127.0.0.1:${port}`,
     );
     expect(run.out).toContain(
       "1 event not stored, and still in quarantine: filtered by a rule of the project 1",
     );
     expect(bodies).toHaveLength(1);
     expect(await rejectedOf(gateway, project)).toHaveLength(1);
+  });
+
+  test("a dry run counts the valid events that the rules in use would not store", async () => {
+    const items = [
+      { event: "order" },
+      { event: "noise" },
+      { event: "order", properties: { n: 1 } },
+    ];
+    const project = await rejecting(items);
+    const connection = await connect({ servers: gateway.nats.url });
+    await applyRules(connection, {
+      prefix: gateway.config.subjectPrefix,
+      replicas: 1,
+      id: project.id,
+      author: "me@here",
+      text: `rules:
+  - { name: noise, match: { event: noise }, drop: true }
+  - { name: no-n, remove: [n] }
+  - { name: wrong-orders, match: { event: order, properties: { total: { absent: true } } }, quarantine: true }
+`,
+    });
+    await connection.close();
+    const dryRun = async (...set: string[]) =>
+      (await replayed(project, "--set", "distinct_id=u", ...set, "--dry-run")).out;
+    const selected = "3 rejected events selected: 3 valid, 0 still invalid";
+    expect(await dryRun()).toBe(
+      `${selected}\n3 valid events would not be stored by the rules in use: rule wrong-orders 2, dropped_by_rule 1\nnothing was sent (--dry-run)\n`,
+    );
+    expect(await dryRun("--set", "properties.total=0")).toContain(
+      `${selected}\n1 valid event would not be stored by the rules in use: dropped_by_rule 1\n`,
+    );
   });
 
   test("purge removes the selected events and leaves the others", async () => {

@@ -137,7 +137,8 @@ test("rules check --against reads the stored events of one project, and changes 
   expect(read.out).toMatch(/\nno-pings: "ping", received [-0-9T:.]+Z, uuid [-0-9a-f]{36}\n/);
   const json = await rules("check", rulesFile, "--against", "1h", "--project", blog!.id, "--json");
   expect(JSON.parse(json.out)).toMatchObject({
-    ...{ project: blog!.id, events: 4 },
+    project: blog!.id,
+    events: 4,
     rules: [
       { name: "no-pings", mode: "enforce", dropped: 2, quarantined: 0, changed: 0 },
       ...Array.from({ length: 6 }, () => ({})),

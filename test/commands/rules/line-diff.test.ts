@@ -38,8 +38,19 @@ test("changedLines shows two lines around each change", () => {
   const text = (changed: readonly number[]) =>
     Array.from({ length: 20 }, (_, n) => (changed.includes(n) ? `new ${n}` : `${n}`)).join("\n");
   expect(changedLines(text([]), text([5, 15]))).toEqual([
-    ...["  3", "  4", "- 5", "+ new 5", "  6", "  7", "…"],
-    ...["  13", "  14", "- 15", "+ new 15", "  16", "  17"],
+    "  3",
+    "  4",
+    "- 5",
+    "+ new 5",
+    "  6",
+    "  7",
+    "…",
+    "  13",
+    "  14",
+    "- 15",
+    "+ new 15",
+    "  16",
+    "  17",
   ]);
   expect(changedLines("a\r\nb\r\n", "a\nb")).toEqual([]);
   expect(changedLines("", "a\n")).toEqual(["+ a"]);

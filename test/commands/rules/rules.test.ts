@@ -211,7 +211,10 @@ test("the rules commands explain wrong arguments and a missing project", async (
     "give two versions, one version or one file",
   );
   const away = await runCommand({ PENSTOCK_NATS_URL: "nats://127.0.0.1:1" }, [
-    ...["rules", "apply", "shop", fileOf(first)],
+    "rules",
+    "apply",
+    "shop",
+    fileOf(first),
   ]);
   expect(away.fault).toMatch(/^cannot connect to NATS at nats:\/\/127\.0\.0\.1:1: /);
 });
@@ -223,7 +226,11 @@ test("project add reports the version of the rules that it gives to a lost proje
   await removeEntry(connection, at);
   const key = "phc_lost";
   const added = await runCommand({ PENSTOCK_NATS_URL: server.url }, [
-    ...["project", "add", "lost", "--key", key],
+    "project",
+    "add",
+    "lost",
+    "--key",
+    key,
   ]);
   expect(added.out).toBe(
     "project lost added, key phc_lost; its rules are version 1, the newest one in the rules bucket\n",

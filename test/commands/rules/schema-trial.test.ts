@@ -35,7 +35,11 @@ test("a trial counts valid and wrong events of a schema after the rules, and the
   trial.take(Buffer.from(lines.map((line) => `${line}\n`).join("")), "live");
   expect(trial.schemas.results).toEqual([
     {
-      ...{ event: "order", version: 2, mode: "observe", valid: 2, invalid: 3 },
+      event: "order",
+      version: 2,
+      mode: "observe",
+      valid: 2,
+      invalid: 3,
       errors: new Map([
         ["total: must be a number", 1],
         ["total: is required", 2],

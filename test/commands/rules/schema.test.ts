@@ -39,11 +39,14 @@ test("rules schema learn proposes a schema from the events of one project and on
     rules: {
       schemas: [
         {
-          ...{ event: "order completed", version: 1, mode: "observe" },
+          event: "order completed",
+          version: 1,
+          mode: "observe",
           properties: {
             required: ["email", "plan", "total"],
             properties: {
-              ...{ plan: { enum: ["free", "pro"] }, total: { type: "number" } },
+              plan: { enum: ["free", "pro"] },
+              total: { type: "number" },
               email: { type: "string" },
             },
           },
@@ -87,7 +90,9 @@ test("a gateway checks events against the applied schema, and counts the results
   };
   const post = async () => {
     const batch = [{ total: 1 }, { sum: 1 }].map((properties) => ({
-      ...{ event: "order", distinct_id: "u", properties },
+      event: "order",
+      distinct_id: "u",
+      properties,
     }));
     return (await gateway.post("/batch/", { api_key: project.key, batch })).json;
   };
@@ -107,6 +112,8 @@ test("a gateway checks events against the applied schema, and counts the results
     .poll(async () => (await rejectedOf(gateway, project))[0], soon)
     .toMatchObject({ reason: "schema", rule: "order", rules: 2, detail: "total: is required" });
   expect(await gateway.metrics()).toMatch(
-    /penstock_schema_results_total\{mode="quarantine",result="invalid"\} [1-9]/,
+    new RegExp(
+      `penstock_schema_results_total{project="${project.id}",event="order",mode="quarantine",result="invalid"} [1-9]`,
+    ),
   );
 });

@@ -111,6 +111,15 @@ describe("stream backup and restore", () => {
     expect(shown).toMatchObject([{ age_max_seconds: 172_800, set_by_command: ["max_age"] }]);
   });
 
+  test("report an error of the folder as such, whatever its name is", async () => {
+    const { stream } = await streamRig(server);
+    const file = path.join(temporaryFolder(), "consumer");
+    writeFileSync(file, "");
+    const { fault, err } = await stream(["backup", path.join(file, "backup"), "live"]);
+    expect(fault).toContain("ENOTDIR");
+    expect(err).not.toContain("without its consumers");
+  });
+
   test("start the nats-server of a data folder if no Penstock runs on it", async () => {
     const { stream, publish, env } = await streamRig(server);
     await runCommand(env, ["project", "add", "embedded", "--key", "phc_embedded"]);
@@ -220,8 +229,13 @@ describe("stream backup and restore", () => {
     expect(synced).toEqual([
       path.join(own, "stream.tar.s2"),
       path.join(own, "backup.json.new"),
-      ...[own, own, folder, path.join(parent, "new"), parent],
-      ...[path.join(folder, "streams.json.new"), folder],
+      own,
+      own,
+      folder,
+      path.join(parent, "new"),
+      parent,
+      path.join(folder, "streams.json.new"),
+      folder,
     ]);
     const list = JSON.parse(readFileSync(path.join(folder, "streams.json"), "utf8"));
     expect(list).toEqual({

@@ -90,8 +90,10 @@ test("without their database, running effects count as having read only what the
   const name = "penstock_effects_test";
   // Like the consumer of the effects (src/readers/stream/pull.ts).
   await manager.consumers.add(live, {
-    ...{ name, ack_policy: AckPolicy.None },
-    ...{ deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: 2 },
+    name,
+    ack_policy: AckPolicy.None,
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: 2,
   });
   const reading = await js.consumers.get(live, name);
   for (let count = 0; count < 2; count++) await reading.next();

@@ -45,7 +45,11 @@ export async function streamRig(server: TestNatsServer): Promise<StreamRig> {
   await ensure();
   const js = jetstream(connection);
   return {
-    ...{ connection, manager, js, env, ensure },
+    connection,
+    manager,
+    js,
+    env,
+    ensure,
     stream: (args, typed) => {
       const isChecked = args[0] === "set" || args[0] === "purge";
       return runCommand(env, ["stream", ...args, ...(isChecked ? ["--no-effects"] : [])], typed);

@@ -62,8 +62,10 @@ test("stream purge treats messages in a running sink as unread", async () => {
   const start = async (sequence: number) => {
     await manager.consumers.delete("PENSTOCK_LIVE_0", name).catch(() => {});
     await manager.consumers.add("PENSTOCK_LIVE_0", {
-      ...{ name, ack_policy: AckPolicy.None },
-      ...{ deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: sequence },
+      name,
+      ack_policy: AckPolicy.None,
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: sequence,
     });
   };
   const purge = () => stream(["purge", "live", "--yes"]);

@@ -152,7 +152,8 @@ test("concurrent changes of the stored limits of a stream all stay", async () =>
   const which = { prefix: "penstock", stream: "PENSTOCK_LIVE_0" };
   const set = (limits: OwnLimits) =>
     changeOwnLimits(connection, manager, {
-      ...{ ...which, replicas: 1 },
+      ...which,
+      replicas: 1,
       change: (now) => ({ ...now, ...limits }),
     });
   await set({});

@@ -64,8 +64,15 @@ The nearest of 4 stored events has 2 of 3 members:
 
   test("is explained by the requests that the gateway rejected", () => {
     const refusal = {
-      ...{ projectId: "", path: "/batch/", client: "posthog-node/5", atMs: 0, times: 2, events: 0 },
-      ...{ status: 401, code: "unknown_api_key", detail: "no project has this key" },
+      projectId: "",
+      path: "/batch/",
+      client: "posthog-node/5",
+      atMs: 0,
+      times: 2,
+      events: 0,
+      status: 401,
+      code: "unknown_api_key",
+      detail: "no project has this key",
     };
     expect(
       missText({ ...miss, records: [], refusals: [refusal] })

@@ -1,10 +1,14 @@
 // A visit fails on any message on the browser's console. Writes screenshots to .cache/live-page.
 
+import { writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import path from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startBrowser } from "../../kit/browser.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../../kit/gateway.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
+import { runCommand } from "../../kit/run-command.ts";
 import { type Look, names, narrow, shot, tablet, visitPage } from "./live-page-kit.ts";
 
 let browser: Browser;
@@ -241,7 +245,10 @@ test("the live page truncates no text when wide or narrow", async () => {
     drawn = await looks[0][1].locator("#stored-total").textContent();
   }
   for (const [name, page] of looks) {
-    await expect.poll(() => page.locator("#client-warnings li").count()).toBeGreaterThan(2);
+    await expect.poll(() => page.locator("#client-warnings li").count()).toBe(3);
+    const isWhole =
+      "(({ scrollHeight, clientHeight }) => scrollHeight <= clientHeight)(document.getElementById('client-warnings'))";
+    expect(await page.evaluate(isWhole), name).toBe(true);
     await expect
       .poll(() => page.locator("#stored-line .stroke").getAttribute("d"))
       .toMatch(/^M.*L/);
@@ -256,6 +263,43 @@ test("the live page truncates no text when wide or narrow", async () => {
       .map(([, page]) => page.evaluate("getComputedStyle(document.body).backgroundColor")),
   );
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
+});
+
+test("the live page shows the newest problems, and all on request", async () => {
+  const page = await visit();
+  for (const key of ["one", "two", "three", "four", "five"])
+    await gateway.post("/capture/", { api_key: `${key}_wrong`, event: "e", distinct_id: "u" });
+  const problems = page.locator("#client-warnings li");
+  const all = page.locator("#all-client-warnings");
+  await expect.poll(() => all.textContent()).toMatch(/^Show all \d+$/);
+  expect(await problems.count()).toBe(3);
+  await all.click();
+  expect(await problems.count()).toBeGreaterThanOrEqual(5);
+  expect(await all.getAttribute("aria-pressed")).toBe("true");
+  await all.click();
+  expect(await problems.count()).toBe(3);
+});
+
+test("the live page counts the events of rules", async () => {
+  const page = await visit();
+  const file = path.join(temporaryFolder(), "rules.yaml");
+  writeFileSync(
+    file,
+    "rules: [{ name: no-spam, mode: observe, match: { event: spam }, drop: true }]\n",
+  );
+  const applied = await runCommand({ PENSTOCK_NATS_URL: gateway.config.natsUrl! }, [
+    "rules",
+    "apply",
+    alpha.id,
+    file,
+  ]);
+  expect(applied.fault).toBeUndefined();
+  await expect
+    .poll(async () => {
+      await send(alpha, "spam");
+      return await page.locator("#rules tbody tr").allTextContents();
+    })
+    .toEqual([expect.stringContaining(`${alpha.id} no-spam: dropped (only observed)`)]);
 });
 
 test("the live page scrolls a long list of events", async () => {

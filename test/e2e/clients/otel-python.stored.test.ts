@@ -43,8 +43,11 @@ describe("OpenTelemetry's Python exporter", () => {
         distinct_id: "user-1",
         properties: {
           ...child,
-          ...{ $ai_model: "gpt-5", $ai_provider: "openai", $ai_stop_reason: "stop" },
-          ...{ $ai_input_tokens: 12, $ai_output_tokens: 3 },
+          $ai_model: "gpt-5",
+          $ai_provider: "openai",
+          $ai_stop_reason: "stop",
+          $ai_input_tokens: 12,
+          $ai_output_tokens: 3,
           $ai_input: [{ role: "user", content: "hi 😀" }],
           $ai_output_choices: [{ role: "assistant", content: "ho", finish_reason: "stop" }],
           "gen_ai.request.stop_sequences": ["a", "b"],

@@ -152,7 +152,9 @@ test("an AI event in a multipart body is stored", async () => {
   form.append("event.properties.$ai_input", new Blob(['["hi"]'], { type: "application/json" }));
   const send = (body: FormData) =>
     fetch(`${gateway.url}/i/v0/ai`, {
-      ...{ method: "POST", body, headers: { authorization: `Bearer ${project.key}` } },
+      method: "POST",
+      body,
+      headers: { authorization: `Bearer ${project.key}` },
     });
   const answer = await send(form);
   expect([answer.status, await answer.json()]).toMatchObject([

@@ -74,12 +74,20 @@ test("an import replaces the nil or max UUID of each line", async () => {
   const files = [
     [nil, max].map((uuid) => ({ event: "e", distinct_id: "u", timestamp: time, uuid })),
     [nil, nil, max].map((messageId, n) => ({
-      ...{ type: "track", event: "e", userId: "u", timestamp: time, messageId },
+      type: "track",
+      event: "e",
+      userId: "u",
+      timestamp: time,
+      messageId,
       properties: { n },
     })),
     [nil, nil].map((insert, n) => ({
-      ...{ event_type: "e", user_id: `u${n}`, device_id: "d", $insert_id: insert },
-      ...{ event_time: "2024-07-06 12:00:00.000000", uuid: nil },
+      event_type: "e",
+      user_id: `u${n}`,
+      device_id: "d",
+      $insert_id: insert,
+      event_time: "2024-07-06 12:00:00.000000",
+      uuid: nil,
     })),
     [nil, nil].map(($insert_id, n) => ({
       event: "e",

@@ -8,29 +8,25 @@ const gateway = await gatewayForFile();
 
 const malformed = ["\xff", "\xed\xa0\x80", "\xed\xb0\x80", "\xc0\x80", "\xf0\x9f\x98", "\xc3"];
 const pieces = [
-  ...[
-    "\\u0000",
-    "\\ud800",
-    "\\uDFFF",
-    "\\udbff\\udbff",
-    "\\udc00\\ud800",
-    "\\ud83d\\ude00",
-    "\\\\u0000",
-    "\\\\\\u0000",
-  ],
-  ...[
-    "\\ud83d",
-    "\\n",
-    "\\u001f",
-    '\\"',
-    "a",
-    "$",
-    " ",
-    "\xc3\xa9",
-    "\xf0\x9f\x98\x80",
-    "\xef\xbf\xbd",
-    "\x7f",
-  ],
+  "\\u0000",
+  "\\ud800",
+  "\\uDFFF",
+  "\\udbff\\udbff",
+  "\\udc00\\ud800",
+  "\\ud83d\\ude00",
+  "\\\\u0000",
+  "\\\\\\u0000",
+  "\\ud83d",
+  "\\n",
+  "\\u001f",
+  '\\"',
+  "a",
+  "$",
+  " ",
+  "\xc3\xa9",
+  "\xf0\x9f\x98\x80",
+  "\xef\xbf\xbd",
+  "\x7f",
 ];
 const stringToken = (unit: readonly string[]) =>
   fc.array(fc.constantFrom(...unit), { maxLength: 6 }).map((parts) => `"${parts.join("")}"`);

@@ -137,20 +137,18 @@ describe("timestamps and person fields", () => {
         (stored) =>
           Date.parse(stored["received_at"] as string) - Date.parse(stored["timestamp"] as string),
       ),
-    ).toEqual([...[5_000, 0]]);
+    ).toEqual([5_000, 0]);
   });
 
   test("of a large body are stored once despite a later sending time", async () => {
     const project = await gateway.project();
     const now = Date.now();
     const batch = Array.from({ length: 3_000 }, (_, index) => ({
-      ...{
-        event: "e",
-        distinct_id: "u",
-        timestamp: new Date(now).toISOString(),
-        $set: { index },
-        properties: { $set: { plan: "pro" } },
-      },
+      event: "e",
+      distinct_id: "u",
+      timestamp: new Date(now).toISOString(),
+      $set: { index },
+      properties: { $set: { plan: "pro" } },
       uuid: `0199b1c2-0000-7000-8000-${index.toString(16).padStart(12, "0")}`,
     }));
     const sentAt = [new Date(now), new Date(now + 1)];
@@ -191,13 +189,11 @@ describe("timestamps and person fields", () => {
     expect(answer.json).not.toHaveProperty("warnings");
     expect(events).toHaveLength(1);
     expect(events[0]).toMatchObject({
-      ...{
-        event: "$identify",
-        kind: "identify",
-        distinct_id: "u",
-        $set: { email: "a@b.c" },
-        $set_once: { first: 1 },
-      },
+      event: "$identify",
+      kind: "identify",
+      distinct_id: "u",
+      $set: { email: "a@b.c" },
+      $set_once: { first: 1 },
     });
   });
 });

@@ -56,7 +56,10 @@ describe("with an endpoint for OpenTelemetry", () => {
     const [producer] = producers;
     expect([servers.length, producers.length]).toEqual([2, 1]);
     expect(server).toMatchObject({
-      ...{ traceId, parentSpanId, name: "POST /capture/", status: 0 },
+      traceId,
+      parentSpanId,
+      name: "POST /capture/",
+      status: 0,
       attributes: {
         "url.path": "/capture/",
         "http.response.status_code": 200,
@@ -72,10 +75,12 @@ describe("with an endpoint for OpenTelemetry", () => {
       },
     });
     expect(refused!.attributes).toMatchObject({
-      ...{ "http.response.status_code": 401, "error.type": "unknown_api_key" },
+      "http.response.status_code": 401,
+      "error.type": "unknown_api_key",
     });
     expect(producer).toMatchObject({
-      ...{ traceId, parentSpanId: server!.spanId },
+      traceId,
+      parentSpanId: server!.spanId,
       attributes: {
         "messaging.system": "nats",
         "penstock.stream": "PENSTOCK_LIVE_0",
@@ -125,7 +130,8 @@ describe("with an endpoint for OpenTelemetry", () => {
     const { servers, producers } = spansOf(receiver);
     expect(servers.map(({ attributes }) => attributes["penstock.events.accepted"])).toEqual([1, 1]);
     expect(servers[0]!.attributes).toMatchObject({
-      ...{ "penstock.lane": "historical", "penstock.events.dropped": 1 },
+      "penstock.lane": "historical",
+      "penstock.events.dropped": 1,
     });
     expect(producers.map(({ parentSpanId: parent }) => parent)).toEqual(
       servers.map(({ spanId }) => spanId),

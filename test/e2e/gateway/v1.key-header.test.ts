@@ -10,7 +10,14 @@ const project = await gateway.project();
 
 describe("the v1 protocol", () => {
   test.each([
-    ...["api_key", "token", "apiKey", "api-key", "projectApiKey", "write_key", "key", "api_kye"],
+    "api_key",
+    "token",
+    "apiKey",
+    "api-key",
+    "projectApiKey",
+    "write_key",
+    "key",
+    "api_kye",
   ])("asks for the API key in the header if the body has %s", async (name) => {
     const headers = { ...v1Headers(project.key), Authorization: "" };
     const before = await gateway.events(project);

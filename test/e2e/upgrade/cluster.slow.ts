@@ -66,8 +66,13 @@ test("a cluster is upgraded from 0.1.0 under load: readers first, then one gatew
   for (const reader of [effects, sink]) onTestFinished(() => reader.end("SIGKILL"));
   const urls = gateways.map((gateway) => gateway.url);
   const driver = startDriver({
-    ...{ urls, events, load: "mixed", shape: lightLoad },
-    ...{ mayLoseConnections: true, mayRefuse: true, breakMs: 2_000 },
+    urls,
+    events,
+    load: "mixed",
+    shape: lightLoad,
+    mayLoseConnections: true,
+    mayRefuse: true,
+    breakMs: 2_000,
   });
   onTestFinished(() => driver.stop());
   const people = sendPeople(urls);
@@ -117,7 +122,9 @@ test("a cluster is upgraded from 0.1.0 under load: readers first, then one gatew
   const users = await people.stop();
 
   const { faults, acknowledged } = await ledgerFaults(store, events, {
-    ...{ driver, gateways, answersLostMax: 0 },
+    driver,
+    gateways,
+    answersLostMax: 0,
   });
   expect(faults).toEqual([]);
   await untilCaughtUp(connection, () => effectsPositions(url));

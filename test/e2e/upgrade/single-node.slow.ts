@@ -71,8 +71,13 @@ async function startSingleNode(release: Release): Promise<SingleNode> {
   const sink = await startReader(release, ["sink", "parquet", folder], env);
   onTestFinished(() => sink.end("SIGKILL"));
   const driver = startDriver({
-    ...{ urls: [gateway.url], events, load: "mixed", shape: lightLoad },
-    ...{ mayLoseConnections: true, mayRefuse: true, breakMs: 2_000 },
+    urls: [gateway.url],
+    events,
+    load: "mixed",
+    shape: lightLoad,
+    mayLoseConnections: true,
+    mayRefuse: true,
+    breakMs: 2_000,
   });
   onTestFinished(() => driver.stop());
   const people = sendPeople([gateway.url]);

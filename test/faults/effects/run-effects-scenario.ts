@@ -36,14 +36,22 @@ export async function runEffectsScenario(
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-faults-"));
   const parquet = database === "Parquet files" ? `parquet:${folder}/warehouse` : undefined;
   const connection = await connect({
-    ...{ servers: nats.url, maxReconnectAttempts: -1 },
-    ...{ reconnectTimeWait: 20, reconnectJitter: 0 },
+    servers: nats.url,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 20,
+    reconnectJitter: 0,
   });
   const notes: string[] = [];
   try {
     await makeStreams(connection);
     const faults = await scenario.run({
-      ...{ form, databases, clickhouse, parquet, nats, connection, random: randomFrom(seed) },
+      form,
+      databases,
+      clickhouse,
+      parquet,
+      nats,
+      connection,
+      random: randomFrom(seed),
       note: (text) => void notes.push(text),
     });
     const seconds = (performance.now() - begunMonotonicMs) / 1_000;

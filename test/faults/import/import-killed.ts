@@ -70,8 +70,16 @@ export async function runImportKilled(options: ImportKilledOptions): Promise<Imp
       startChild({
         program: process.execPath,
         args: [
-          ...["--disable-warning=ExperimentalWarning", main, "import", "--url", url],
-          ...["--key", project.key, "--batch-bytes", String(batchBytes[form]), file],
+          "--disable-warning=ExperimentalWarning",
+          main,
+          "import",
+          "--url",
+          url,
+          "--key",
+          project.key,
+          "--batch-bytes",
+          String(batchBytes[form]),
+          file,
         ],
       });
     const random = randomFrom(seed);

@@ -18,8 +18,11 @@ function readerOf() {
   const answers: string[] = [];
   const taken: string[] = [];
   const reader = new BodyReader({
-    ...{ bodyBytesMax: 1_000_000, inflatedBytesMax: 1_000_000, requestTimeoutMs: 1_000 },
-    ...{ growing, log: { error: (fields: object) => expect.unreachable(JSON.stringify(fields)) } },
+    bodyBytesMax: 1_000_000,
+    inflatedBytesMax: 1_000_000,
+    requestTimeoutMs: 1_000,
+    growing,
+    log: { error: (fields: object) => expect.unreachable(JSON.stringify(fields)) },
     chunks: new ChunkTurns({ nextTurn: setImmediate, workMs: () => 0 }),
     monotonicMs: () => 0,
     intake(exchange, { bytes }) {
@@ -38,15 +41,25 @@ function readerOf() {
     };
     const exchange = {
       ...bareExchange,
-      ...{ label: "capture", deadlineMs: 0, isOver: false, close: false },
-      ...{ keepOpen() {}, pauseReading() {}, resumeReading() {} },
+      label: "capture",
+      deadlineMs: 0,
+      isOver: false,
+      close: false,
+      keepOpen() {},
+      pauseReading() {},
+      resumeReading() {},
       answerStored: () => end("stored"),
       answerProblem: ({ code }: { readonly code: string }) => end(code),
       body: undefined as unknown as RequestBody,
     };
     exchange.body = new RequestBody({
-      ...{ request: exchange, admission, growing, startedMs: 0 },
-      ...{ bytesDeclared, contentEncoding, senderAddress: name },
+      request: exchange,
+      admission,
+      growing,
+      startedMs: 0,
+      bytesDeclared,
+      contentEncoding,
+      senderAddress: name,
       peek: (bytes) => ({
         projectId: bytes.includes("known") ? name : undefined,
         lane: "live",

@@ -165,7 +165,9 @@ describe("the memory budget for bodies", () => {
   test("evicts bodies without a known key for a body with a key", () => {
     const of = (senderAddress: string, bytesHeld: number): GrowingBody => ({
       ...arriving(0, 1),
-      ...{ isKnown: false, senderAddress, bytesHeld },
+      isKnown: false,
+      senderAddress,
+      bytesHeld,
     });
     const [greedy, modest, alsoGreedy] = [of("a", 60), of("b", 100), of("a", 60)];
     const known = arriving(0, 1);

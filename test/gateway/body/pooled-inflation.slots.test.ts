@@ -9,7 +9,10 @@ function poolOf() {
   const atWork: InflationWork[] = [];
   function add(name: string, { group = name, isKnown = true, mebibytes = 1, bytesLeft = 10 } = {}) {
     const work = {
-      ...{ group, isKnown, bytesLeft, deadlineMs: 1 },
+      group,
+      isKnown,
+      bytesLeft,
+      deadlineMs: 1,
       memoryBytes: mebibytes * mebibyte,
       run() {
         pool.began(work);

@@ -58,7 +58,7 @@ function begin(chunks = notFollowed) {
       requestAborted: (phase) => void counted.push(`aborted at ${phase}`),
     },
     clientWarnings: undefined,
-    reply: new ReplyWriter({ random: () => 0, awayMs: () => 0 }),
+    reply: new ReplyWriter({ random: () => 0, outageMs: () => 0 }),
     growing: new GrowingBodies(),
     chunks,
     chunkSenders: new ChunkSenders(monotonicMs),

@@ -58,7 +58,9 @@ describe("HTTPS", () => {
     let isOver = false;
     const flood = (): void => {
       const socket = createConnection({
-        ...{ host: "127.0.0.1", port: server.port, localAddress: "127.0.0.2" },
+        host: "127.0.0.1",
+        port: server.port,
+        localAddress: "127.0.0.2",
       });
       socket.on("error", () => {});
       socket.on("data", () => {

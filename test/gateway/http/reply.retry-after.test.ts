@@ -3,7 +3,7 @@ import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
 import type { ErrorCode, Problem } from "../../../src/platform/base/errors.ts";
 
-function retryAfter(problem: Problem, awayMs: number): [number, number] {
+function retryAfter(problem: Problem, outageMs: number): [number, number] {
   const seconds = [0, 0.999_999].map((random) => {
     const headers = new Map<string, string>();
     const response = {
@@ -15,13 +15,10 @@ function retryAfter(problem: Problem, awayMs: number): [number, number] {
       },
       end: () => response,
     };
-    new ReplyWriter({ random: () => random, awayMs: () => awayMs }).problem(
+    new ReplyWriter({ random: () => random, outageMs: () => outageMs }).problem(
       response as unknown as HttpResponse,
       problem,
-      {
-        ...{ origin: "", close: false, headOnly: false, isV1: false },
-        ...{ lane: "live", projectId: "p" },
-      },
+      { origin: "", close: false, headOnly: false, isV1: false, lane: "live", projectId: "p" },
     );
     return Number(headers.get("Retry-After"));
   });
@@ -43,9 +40,9 @@ describe("Retry-After", () => {
     [25_000, 25, 37],
     [60_000, 40, 60],
     [86_400_000, 40, 60],
-  ])("after %i ms without the store is %i to %i s", (awayMs, least, most) => {
+  ])("after %i ms without the store is %i to %i s", (outageMs, least, most) => {
     for (const code of ["unavailable", "timeout", "store_full"] as const)
-      expect(retryAfter(problemOf(code), awayMs)).toEqual([least, most]);
+      expect(retryAfter(problemOf(code), outageMs)).toEqual([least, most]);
   });
 
   test("is 1 to 5 s for `overloaded` while the store is available", () => {
@@ -54,11 +51,11 @@ describe("Retry-After", () => {
   });
 
   test("does not depend on the store for a quota, share or drain", () => {
-    for (const awayMs of [0, 40_000]) {
-      expect(retryAfter(problemOf("rate_limited", 3_000), awayMs)).toEqual([3, 7]);
-      expect(retryAfter(problemOf("project_full", 30_000), awayMs)).toEqual([30, 34]);
-      expect(retryAfter(problemOf("draining"), awayMs)).toEqual([1, 5]);
-      expect(retryAfter(problemOf("rate_limited", 600_000), awayMs)).toEqual([56, 60]);
+    for (const outageMs of [0, 40_000]) {
+      expect(retryAfter(problemOf("rate_limited", 3_000), outageMs)).toEqual([3, 7]);
+      expect(retryAfter(problemOf("project_full", 30_000), outageMs)).toEqual([30, 34]);
+      expect(retryAfter(problemOf("draining"), outageMs)).toEqual([1, 5]);
+      expect(retryAfter(problemOf("rate_limited", 600_000), outageMs)).toEqual([56, 60]);
     }
   });
 });

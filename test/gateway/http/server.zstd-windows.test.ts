@@ -36,9 +36,12 @@ test("the memory of zstd decoders is freed with their bodies", {
 }, async () => {
   const gateway = await workersOn(
     await natsWithProject(),
-    ...["--inflight-bytes-max", String(budgetBytes)],
-    ...["--body-bytes-max", String(20 * MIB)],
-    ...["--inflated-bytes-max", String(44 * MIB)],
+    "--inflight-bytes-max",
+    String(budgetBytes),
+    "--body-bytes-max",
+    String(20 * MIB),
+    "--inflated-bytes-max",
+    String(44 * MIB),
   );
   const pid = gateway.process.pid!;
   await untilKeyIsKnown(gateway.port, key);

@@ -60,17 +60,13 @@ export function intakeOnFrames(
   };
   const project = { id: "a", name: "a", keys: ["key_a"], enabled: true, meter: meter ?? noted };
   const publisher: Publisher = {
-    ...{
-      frameBytesMax: 524_288,
-      recordBytesMaxOf: () => 4_194_304,
-      streamOf: () => "LIVE",
-      refusalOf: () => undefined,
-    },
-    ...{
-      refusal: () => undefined,
-      discard: () => {},
-      join: () => expect.unreachable("no shared frames"),
-    },
+    frameBytesMax: 524_288,
+    recordBytesMaxOf: () => 4_194_304,
+    streamOf: () => "LIVE",
+    refusalOf: () => undefined,
+    refusal: () => undefined,
+    discard: () => {},
+    join: () => expect.unreachable("no shared frames"),
     sharedFrame: () => expect.unreachable("no shared frames"),
     ownFrame: (_lane, _project, bytes) => new FakeFrame(bytes),
     submit(sink: FrameSink, messageId: string, waiter: FrameWaiter) {
@@ -97,7 +93,8 @@ export function intakeOnFrames(
     metrics: {
       events: (_lane, reason, events) => count(reason, events),
       warnings: count,
-      ...{ slowPathItems() {}, distinctIdsCut() {}, schemaResults() {} },
+      slowPathItems() {},
+      distinctIdsCut() {},
     },
     ...more,
     monotonicMs,

@@ -113,7 +113,6 @@ export class IntakeKit {
         warnings() {},
         slowPathItems() {},
         distinctIdsCut() {},
-        schemaResults() {},
       },
       monotonicMs: () => this.monotonicMs(),
       nextTurn: setImmediate,

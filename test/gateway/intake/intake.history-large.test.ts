@@ -74,7 +74,6 @@ beforeEach(() => {
       warnings() {},
       slowPathItems() {},
       distinctIdsCut() {},
-      schemaResults() {},
     },
     monotonicMs: () => performance.now(),
     async nextTurn() {

@@ -52,9 +52,15 @@ function take(
   const tally = new Tally();
   const frames: RequestFrames = { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} };
   const template = records.begin({
-    ...{ projectId: "a", lane: "live", receivedAtMs: 0, sentAtMs: Number.NaN, clientAddress: "" },
+    projectId: "a",
+    lane: "live",
+    receivedAtMs: 0,
+    sentAtMs: Number.NaN,
+    clientAddress: "",
   });
   const facts = {
+    lane: "live" as const,
+    isBot: false,
     needsTimestamp: false,
     isEngage: false,
     receivedAtMs: 0,

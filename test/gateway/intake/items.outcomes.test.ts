@@ -156,8 +156,14 @@ const cases: Case[] = [
       event: "$groupidentify",
       distinct_id: "u",
       properties: {
-        ...{ $set: 1, $set_once: "s", $unset: 2, $group_type: "t", $groups: [], $group_key: "k" },
-        ...{ $group_set: [1], $group_unset: "u" },
+        $set: 1,
+        $set_once: "s",
+        $unset: 2,
+        $group_type: "t",
+        $groups: [],
+        $group_key: "k",
+        $group_set: [1],
+        $group_unset: "u",
       },
     },
     {

@@ -42,7 +42,10 @@ test("a stream that does not acknowledge cannot take the whole window", async ()
 
   expect(await Promise.race([...mute, single])).toEqual(stored);
   expect(await Promise.all(mute)).toEqual([
-    ...[lost, lost, lost, lost],
+    lost,
+    lost,
+    lost,
+    lost,
     { outcome: "refused", code: "unavailable" },
   ]);
   await rig.close();

@@ -6,7 +6,10 @@ const ways = ["live", "bulk", "historical"] as const;
 
 function queuesOf(frameScope: "project" | "partition"): FrameQueues {
   const config = {
-    ...{ subjectPrefix: "test", partitions: 1, frameScope, framesUnackedMax: 64 },
+    subjectPrefix: "test",
+    partitions: 1,
+    frameScope,
+    framesUnackedMax: 64,
     monotonicMs: () => 0,
   };
   return new FrameQueues(config, new StreamStates("test", 1));

@@ -29,7 +29,7 @@ test("the events of one turn are sent as one frame per project and stream", asyn
     batches: [],
     duplicates: 0,
     failures: [],
-    wentBack: [],
+    regression: [],
   });
 
   const [first] = live;

@@ -29,9 +29,9 @@ describe("a full stream", () => {
     expect(rig.heard.framesSent).toBe(framesSent);
     expect(rig.publisher.refusal()).toBeUndefined();
     expect(await rig.send("live", "small")).toEqual(stored);
-    await vi.waitFor(() => expect(rig.publisher.awayMs("historical", "p")).toBeGreaterThan(0));
-    expect(rig.publisher.awayMs("live", "p")).toBe(0);
-    expect(rig.publisher.awayMs(undefined, "")).toBe(0);
+    await vi.waitFor(() => expect(rig.publisher.outageMs("historical", "p")).toBeGreaterThan(0));
+    expect(rig.publisher.outageMs("live", "p")).toBe(0);
+    expect(rig.publisher.outageMs(undefined, "")).toBe(0);
 
     const jsm = await jetstreamManager(rig.link.connection);
     await jsm.streams.purge(name);
@@ -54,7 +54,7 @@ describe("a full stream", () => {
         void (await rig.send(lane, `${number}:${"x".repeat(200_000)}`));
     }
     expect(rig.publisher.refusal()).toBe("store_full");
-    await vi.waitFor(() => expect(rig.publisher.awayMs(undefined, "")).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(rig.publisher.outageMs(undefined, "")).toBeGreaterThan(0));
     await vi.waitFor(() => expect(rig.publisher.refusal()).toBeUndefined(), 5_000);
     await rig.close();
   });

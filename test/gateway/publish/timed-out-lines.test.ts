@@ -36,7 +36,8 @@ function rig() {
     return frame;
   };
   return {
-    ...{ named, ends },
+    named,
+    ends,
     wait: (ms: number): void => {
       now += ms;
     },

@@ -24,15 +24,20 @@ async function startQuarantine({ hasStreams }: { hasStreams: boolean }) {
   const counts = { stored: 0, lost: new Map<LostCause, number>(), ensured: 0 };
   if (hasStreams) {
     const settings = {
-      ...{ subjectPrefix, partitions: 1, replicas: 1 },
-      ...{ rejectedBytes: 1_048_576, rejectedAgeMax: 60_000 },
+      subjectPrefix,
+      partitions: 1,
+      replicas: 1,
+      rejectedBytes: 1_048_576,
+      rejectedAgeMax: 60_000,
     };
     const streams = new RejectedStreams({ link, settings, log: recordingLog(log) });
     onTestFinished(() => streams.close());
     await until(() => streams.sizes().length === 1);
   }
   const quarantine = new Quarantine({
-    ...{ link, config: { subjectPrefix, partitions: 1 }, processId: "process" },
+    link,
+    config: { subjectPrefix, partitions: 1 },
+    processId: "process",
     metrics: {
       rejectedStored: (_, count) => {
         counts.stored += count;
@@ -46,7 +51,10 @@ async function startQuarantine({ hasStreams }: { hasStreams: boolean }) {
   });
   const request = () =>
     quarantine.open({
-      ...{ projectId: "shop", lane: "live", receivedAtMs: Date.now(), skewMs: 0 },
+      projectId: "shop",
+      lane: "live",
+      receivedAtMs: Date.now(),
+      skewMs: 0,
       additions: undefined,
     });
   const manager = await jetstreamManager(link.connection);
@@ -57,8 +65,11 @@ async function startQuarantine({ hasStreams }: { hasStreams: boolean }) {
 
 const body = Buffer.from('{"event":"order"}');
 const item: QuarantinedItem = {
-  ...{ body, start: 0, end: body.length },
-  ...{ reason: "no_distinct_id", detail: "" },
+  body,
+  start: 0,
+  end: body.length,
+  reason: "no_distinct_id",
+  detail: "",
 };
 
 describe("the quarantine", () => {

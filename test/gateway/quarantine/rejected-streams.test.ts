@@ -8,8 +8,11 @@ import { startNatsServer } from "../../kit/nats-server.ts";
 import { recordingLog } from "../../kit/publisher-rig.ts";
 
 const settings = {
-  ...{ subjectPrefix: "penstock", partitions: 1, replicas: 1 },
-  ...{ rejectedBytes: 2_097_152, rejectedAgeMax: 60_000 },
+  subjectPrefix: "penstock",
+  partitions: 1,
+  replicas: 1,
+  rejectedBytes: 2_097_152,
+  rejectedAgeMax: 60_000,
 };
 
 test("a gateway that may not read the limits of `stream set` creates the stream, and keeps its limits", async () => {

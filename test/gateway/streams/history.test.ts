@@ -30,7 +30,7 @@ async function backToAnOlderDisk({
   await server.restart();
   for (const line of ["two", "three"])
     expect((await rig.send("live", line)).outcome).toMatch(/^(stored|duplicate)$/);
-  expect(rig.heard.wentBack).toEqual([]);
+  expect(rig.heard.regression).toEqual([]);
   await server.kill();
   rmSync(server.storeDir, { recursive: true });
   cpSync(copy, server.storeDir, { recursive: true });
@@ -47,7 +47,7 @@ describe("a loss of acknowledged events", () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     await backToAnOlderDisk({ server, rig });
     expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
-    await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
+    await vi.waitFor(() => expect(rig.heard.regression).toEqual(["cut_back"]), within);
     const name = liveStream(rig);
     expect((await rig.streams.check()).join()).toMatch(
       `stream ${name} went back from sequence 3 to `,
@@ -57,7 +57,7 @@ describe("a loss of acknowledged events", () => {
     expect(rig.publisher.refusal()).toBeUndefined();
     expect(linesOf(await rig.stored("live"))).toEqual(["one", "four", "five", "six"]);
     await rig.streams.check();
-    expect(rig.heard.wentBack).toEqual(["cut_back"]);
+    expect(rig.heard.regression).toEqual(["cut_back"]);
   });
 
   test("makes the stream refuse events if sequences repeat on a running server", async () => {
@@ -116,7 +116,7 @@ describe("a loss of acknowledged events", () => {
     await streams.delete(name);
     await streams.add({ ...config, storage: StorageType.Memory, max_bytes: -1 });
     expect(await rig.send("live", "two")).toEqual({ outcome: "unknown", code: "unavailable" });
-    await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["made_anew"]), within);
+    await vi.waitFor(() => expect(rig.heard.regression).toEqual(["made_anew"]), within);
     expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
       "storage is memory, not file",
     );
@@ -125,7 +125,7 @@ describe("a loss of acknowledged events", () => {
   test("is found even if no new event arrives", async () => {
     const { server, rig } = await start();
     await backToAnOlderDisk({ server, rig });
-    await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
+    await vi.waitFor(() => expect(rig.heard.regression).toEqual(["cut_back"]), within);
     expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3,"now":1')]);
   });
 
@@ -141,7 +141,7 @@ describe("a loss of acknowledged events", () => {
     expect(toldIn(rig)).toEqual([expect.stringContaining(name)]);
     expect(await rig.send("live", "three")).toEqual(stored);
     expect(linesOf(await rig.stored("live"))).toEqual(["three"]);
-    expect(rig.heard.wentBack).toEqual(["made_anew"]);
+    expect(rig.heard.regression).toEqual(["made_anew"]);
   });
 
   test("is recognised from the first event on", async () => {
@@ -186,9 +186,9 @@ describe("a loss of acknowledged events", () => {
     expect(await rig.send("live", "one")).toEqual(stored);
     const state = rig.streams.states.of("live", 0);
     state.sequence = 900;
-    state.wentBackMonotonicMs = Number.POSITIVE_INFINITY;
+    state.regressionMonotonicMs = Number.POSITIVE_INFINITY;
     expect((await rig.send("live", "two")).outcome).toBe("unknown");
-    expect(state.wentBack).toBeUndefined();
+    expect(state.regression).toBeUndefined();
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
@@ -212,7 +212,7 @@ describe("a loss of acknowledged events", () => {
     for (const sent of await Promise.all(sends)) expect(sent).toEqual(stored);
     expect(state.sequence).toBe(20);
     await rig.streams.check();
-    expect(rig.heard.wentBack).toEqual([]);
+    expect(rig.heard.regression).toEqual([]);
   });
 });
 
@@ -227,7 +227,7 @@ function historyRig() {
   const heard = { causes: [] as string[], errors: 0, nowMs: 0 };
   const history = new StreamHistory({
     state,
-    metrics: { streamWentBack: (_, cause) => void heard.causes.push(cause) },
+    metrics: { streamRegressed: (_, cause) => void heard.causes.push(cause) },
     log: { info() {}, warn() {}, error: () => void heard.errors++ },
     monotonicMs: () => heard.nowMs,
   });

@@ -45,7 +45,7 @@ interface GatewayOptions {
   readonly isStuck?: boolean;
 }
 
-async function placeOf(): Promise<Place> {
+async function startRig(): Promise<Place> {
   const subjectPrefix = `shares${prefixes++}`;
   const stream = `${subjectPrefix}_LIVE_0`.toUpperCase();
   const live = `${subjectPrefix}.live.0`;
@@ -94,7 +94,9 @@ async function placeOf(): Promise<Place> {
       await read();
       const log = { warn: () => {}, info: () => {} };
       const shares = await StoredShares.open({
-        ...{ link: { connection, connected: true }, streams, log },
+        link: { connection, connected: true },
+        streams,
+        log,
         config: { subjectPrefix, partitions: 1, projectShare, frameScope },
         streamShareOf: (projectId) => ownShares[projectId],
         projectsKnown: () => 3,
@@ -126,7 +128,7 @@ async function placeOf(): Promise<Place> {
 
 describe("gateways that share a stream", () => {
   test("enforce one share for a project that uses both gateways", async () => {
-    const { gateway } = await placeOf();
+    const { gateway } = await startRig();
     const [one, other] = [await gateway(), await gateway()];
     await one.add("flood", 3);
     await other.add("flood", 3);
@@ -139,7 +141,7 @@ describe("gateways that share a stream", () => {
   });
 
   test("read at the start how much each project has stored", async () => {
-    const { gateway } = await placeOf();
+    const { gateway } = await startRig();
     const first = await gateway();
     await first.add("flood", 6);
     await first.add("quiet", 0.125);
@@ -150,7 +152,7 @@ describe("gateways that share a stream", () => {
   });
 
   test("count the bytes that a killed gateway had stored", async () => {
-    const { gateway, stream, subjectPrefix } = await placeOf();
+    const { gateway, stream, subjectPrefix } = await startRig();
     const killed = await gateway();
     await killed.add("flood", 6);
     const bucket = await new Kvm(connection).open(usageBucketName(subjectPrefix));
@@ -163,7 +165,7 @@ describe("gateways that share a stream", () => {
   });
 
   test("do not wait for a usage bucket that does not answer", async () => {
-    const { gateway } = await placeOf();
+    const { gateway } = await startRig();
     const beginMs = performance.now();
     const one = await gateway({ isStuck: true });
     await one.add("flood", 6);
@@ -173,7 +175,7 @@ describe("gateways that share a stream", () => {
   });
 
   test("recreate the usage record after its bucket was deleted", async () => {
-    const { gateway, subjectPrefix } = await placeOf();
+    const { gateway, subjectPrefix } = await startRig();
     const one = await gateway();
     await one.add("flood", 3);
     const other = await gateway();
@@ -202,7 +204,7 @@ describe("gateways that share a stream", () => {
   });
 
   async function expectReplaced(what: string, record: string | object): Promise<void> {
-    const { gateway, subjectPrefix, stream } = await placeOf();
+    const { gateway, subjectPrefix, stream } = await startRig();
     const log = { warn: () => {} };
     const bucket = await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
     const created = String((await manager.streams.info(stream)).created);
@@ -223,7 +225,7 @@ describe("gateways that share a stream", () => {
   }
 
   test("leave one usage record when they start and stop", async () => {
-    const { gateway, subjectPrefix, stream } = await placeOf();
+    const { gateway, subjectPrefix, stream } = await startRig();
     for (let life = 0; life < 12; life++) {
       const one = await gateway();
       await one.add("flood", 0.5);
@@ -240,7 +242,7 @@ describe("gateways that share a stream", () => {
   });
 
   test("count everything once when they write at the same time", async () => {
-    const { gateway } = await placeOf();
+    const { gateway } = await startRig();
     const all = await Promise.all(Array.from({ length: 6 }, () => gateway({ projectShare: 50 })));
     for (const one of all) await one.add("flood", 0.625);
     const fresh = () => gateway({ projectShare: 46 });
@@ -253,7 +255,7 @@ describe("gateways that share a stream", () => {
 
 describe("messages that are removed from a stream", () => {
   test("let their project store again after a purge of its subject", async () => {
-    const { gateway, purge, stream, subjectPrefix } = await placeOf();
+    const { gateway, purge, stream, subjectPrefix } = await startRig();
     const one = await gateway();
     await one.add("quiet", 0.5);
     await one.add("flood", 6);
@@ -272,7 +274,7 @@ describe("messages that are removed from a stream", () => {
   });
 
   test("do not count after a restart if another program purged them", async () => {
-    const { gateway, purge } = await placeOf();
+    const { gateway, purge } = await startRig();
     const one = await gateway();
     await one.add("quiet", 0.5);
     await one.add("flood", 6);
@@ -284,7 +286,7 @@ describe("messages that are removed from a stream", () => {
   });
 
   test("do not count after a purge if they held events of several projects", async () => {
-    const { gateway, purge } = await placeOf();
+    const { gateway, purge } = await startRig();
     const one = await gateway({ frameScope: "partition" });
     await one.add("quiet", 0.5);
     await one.add("flood", 6, manyProjects);
@@ -302,7 +304,7 @@ test("a purge does not lower the count of another project", async () => {
   await Promise.all(scopes.map(expectOthersNotLowered));
 
   async function expectOthersNotLowered(frameScope: FrameScope): Promise<void> {
-    const { gateway, purge } = await placeOf();
+    const { gateway, purge } = await startRig();
     const one = await gateway({ frameScope });
     await one.add("a", 0.125, manyProjects);
     await one.add("a", 1.25);
@@ -325,7 +327,7 @@ test("a purge does not lower the count of another project", async () => {
 });
 
 test("a project is admitted again after a purge of its own messages", async () => {
-  const { gateway, purge } = await placeOf();
+  const { gateway, purge } = await startRig();
   const one = await gateway();
   await one.add("flood", 0.125, manyProjects);
   await one.add("flood", 6);
@@ -337,7 +339,7 @@ test("a project is admitted again after a purge of its own messages", async () =
 });
 
 test("a project's own share replaces the general share", async () => {
-  const { gateway } = await placeOf();
+  const { gateway } = await startRig();
   const one = await gateway({ ownShares: { main: 90, tiny: 5 }, projectShare: 50 });
   await one.add("tiny", 0.5);
   await one.add("main", 5);
@@ -347,7 +349,7 @@ test("a project's own share replaces the general share", async () => {
 });
 
 test("uncounted messages do not use up a project's share", async () => {
-  const { gateway, publish } = await placeOf();
+  const { gateway, publish } = await startRig();
   await publish("main", 7.25);
   const one = await gateway();
   expect(one.code("main")).toBe(undefined);
@@ -357,7 +359,7 @@ test("uncounted messages do not use up a project's share", async () => {
 });
 
 test("a missing or unusable stream is not reported as full", async () => {
-  const { gateway } = await placeOf();
+  const { gateway } = await startRig();
   const one = await gateway();
   await one.add("main", 6.25);
   await one.add("other", 1.25);

@@ -12,7 +12,7 @@ function watchOf(rig: Rig, link: StreamWatchOptions["link"]) {
     link,
     settings,
     streams: streams.states,
-    metrics: { streamWentBack: () => {} },
+    metrics: { streamRegressed: () => {} },
     log: quiet,
     monotonicMs: () => performance.now(),
     everyMs: 20,

@@ -194,7 +194,7 @@ describe("the check of the streams", () => {
         },
         settings,
         streams,
-        metrics: { streamWentBack() {} },
+        metrics: { streamRegressed() {} },
         log: quiet,
         monotonicMs: () => performance.now(),
         everyMs: 3_600_000,
@@ -222,7 +222,7 @@ describe("the check of the streams", () => {
       state: { ...state, last_seq: 0 },
       config: { ...config, discard: "old" },
     }));
-    const wentBack: string[] = [];
+    const regression: string[] = [];
     const watch = new StreamWatch({
       link: {
         connection,
@@ -234,7 +234,7 @@ describe("the check of the streams", () => {
       },
       settings,
       streams: rig.streams.states,
-      metrics: { streamWentBack: (lane) => void wentBack.push(lane) },
+      metrics: { streamRegressed: (lane) => void regression.push(lane) },
       log: { info() {}, warn() {}, error() {} },
       monotonicMs: () => performance.now(),
       everyMs: 3_600_000,
@@ -246,7 +246,7 @@ describe("the check of the streams", () => {
         "stream LEADERLESS_HISTORICAL_0 has no leader",
       ]);
     }
-    expect(wentBack).toEqual([]);
+    expect(regression).toEqual([]);
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
@@ -267,7 +267,10 @@ describe("the check of the streams", () => {
     const tries: number[] = [];
     const watch = new StreamWatch({
       link: {
-        ...{ connection, connected, messageBytesMax, onChange },
+        connection,
+        connected,
+        messageBytesMax,
+        onChange,
         onDenied() {},
         tryAnotherServer() {
           tries.push(nowMs);
@@ -276,7 +279,7 @@ describe("the check of the streams", () => {
       },
       settings,
       streams: rig.streams.states,
-      metrics: { streamWentBack() {} },
+      metrics: { streamRegressed() {} },
       log: { info() {}, warn() {}, error() {} },
       monotonicMs: () => nowMs,
       everyMs: 1,

@@ -72,7 +72,7 @@ test("a stream that is full at the start is logged immediately", async () => {
     link: rig.link,
     settings: rig.settings,
     streams: new StreamStates(rig.settings.subjectPrefix, rig.settings.partitions),
-    metrics: { streamWentBack: () => {} },
+    metrics: { streamRegressed: () => {} },
     log: recordingLog(log),
     monotonicMs: () => performance.now(),
     everyMs: 3_600_000,

@@ -65,7 +65,8 @@ test.each(["content-type", "content-encoding"])(
   "a flags request with a different %s does not get the cached answer",
   async (name) => {
     const asked = (value: string): Question => ({
-      ...{ body: flagsBody("ada"), headers: { [name]: value } },
+      body: flagsBody("ada"),
+      headers: { [name]: value },
     });
     expect(await isKeptFor(asked("text/a"), asked("text/a"))).toBe(true);
     expect(await isKeptFor(asked("text/a"), asked("text/b"))).toBe(false);

@@ -112,9 +112,7 @@ test.each([
   passing.answer = hold;
   const old = await both("/static/a.js");
   expect(old.map((one) => one.text)).toEqual(["for one", "for all"]);
-  expect(passing.ended).toEqual([
-    ...["static passed", "static passed", "static passed", "static kept"],
-  ]);
+  expect(passing.ended).toEqual(["static passed", "static passed", "static passed", "static kept"]);
 });
 
 test("concurrent clients share one upstream request", async () => {
@@ -194,7 +192,11 @@ test("an upstream that times out counts as down", async () => {
   const [ada, bob] = await Promise.all(slow);
   expect([ada?.text, bob?.status]).toEqual(["flags of ada", 503]);
   expect(passing.ended).toEqual([
-    ...["flags passed", "flags full", "flags kept", "flags kept", "flags failed"],
+    "flags passed",
+    "flags full",
+    "flags kept",
+    "flags kept",
+    "flags failed",
   ]);
 });
 

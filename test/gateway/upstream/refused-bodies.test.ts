@@ -97,7 +97,7 @@ test.each(["recordings", "logs"] as const)(
     expect(await askTimes(client, kind, { body: small })).toEqual(ended);
     expect(await askTimes(client, "flags", { body: small, times: 3 })).not.toContain("ended");
     isCut = false;
-    expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual(["away"]);
+    expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual(["unavailable"]);
     expect(await askTimes(client, kind, { body: small, times: 1 })).toEqual([502]);
   },
 );
@@ -107,12 +107,12 @@ test("the upstream counts as down if it refuses connections", async () => {
   const url = await listening(server);
   const port = Number(new URL(url).port);
   const client = clientOf(url);
-  const away = ["away", "away", "away"];
+  const unavailable = ["unavailable", "unavailable", "unavailable"];
   for (const kind of ["recordings", "flags"] as const) {
     server.close();
-    expect(await askTimes(client, kind, { body: large, times: 3 })).toEqual(away);
+    expect(await askTimes(client, kind, { body: large, times: 3 })).toEqual(unavailable);
     await once(server.listen(port, "127.0.0.1"), "listening");
-    expect(await askTimes(client, kind, { body: small, times: 1 })).toEqual(["away"]);
+    expect(await askTimes(client, kind, { body: small, times: 1 })).toEqual(["unavailable"]);
   }
 });
 
@@ -128,7 +128,7 @@ test("flags are returned while a recording waits for its answer", async () => {
   const statuses: { flags?: number } = { flags: 503 };
   let nowMs = 0;
   const client = clientOf(await answering(statuses), () => nowMs);
-  const failed = [503, 503, 503, "away"];
+  const failed = [503, 503, 503, "unavailable"];
   expect(await askTimes(client, "flags", { body: small })).toEqual(failed);
   statuses.flags = 200;
   nowMs = 2_000;
@@ -145,6 +145,6 @@ test("flags stay unavailable while they fail", async () => {
     expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual([503]);
     expect(await askTimes(client, "recordings", { body: small, times: 1 })).toEqual([200]);
   }
-  expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual(["away"]);
+  expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual(["unavailable"]);
   expect(await askTimes(client, "recordings", { body: small, times: 1 })).toEqual([200]);
 });

@@ -51,9 +51,12 @@ export async function startPassing(
   const { port } = upstream.address() as AddressInfo;
   const passThrough = new PassThrough({
     config: {
-      ...{ upstreamUrl: `http://127.0.0.1:${port}${serverConfig.path ?? ""}` },
-      ...{ upstreamTimeoutMs: 5_000, upstreamRequestsMax: 8 },
-      ...{ upstreamKeptBytesMax: 1_048_576, upstreamKeptAge: 3_600_000, ...config },
+      upstreamUrl: `http://127.0.0.1:${port}${serverConfig.path ?? ""}`,
+      upstreamTimeoutMs: 5_000,
+      upstreamRequestsMax: 8,
+      upstreamKeptBytesMax: 1_048_576,
+      upstreamKeptAge: 3_600_000,
+      ...config,
     },
     monotonicMs: serverConfig.monotonicMs ?? (() => performance.now()),
     ended: (kind, outcome) => void ended.push(`${kind} ${outcome}`),
@@ -71,7 +74,11 @@ export async function startPassing(
     passThrough.close();
   });
   passing = {
-    ...{ server, passThrough, asked, ended, away },
+    server,
+    passThrough,
+    asked,
+    ended,
+    away,
     answer: ({ url }, response) => void response.end(url),
     async back() {
       upstream = listening(port);

@@ -3,7 +3,7 @@
 import {
   Found,
   FoundPath,
-  type MemberFunctions,
+  type MemberFinder,
   MemberLevel,
   NameSlot,
 } from "../../../src/records/found-members.ts";
@@ -29,14 +29,11 @@ function namesIn(text: Uint8Array, slots: Uint32Array): Map<string, NameWords> {
   return names;
 }
 
-export const findMembersInTree: MemberFunctions["findMembers"] = (
-  body,
-  table,
-  [rowCount, listsAll, hasPersonPaths, ...others],
-  text,
-  slots,
-  found,
-) => {
+export function findMembersInTree(
+  table: Uint32Array,
+  ...[body, place, text, slots, found]: Parameters<MemberFinder["findMembers"]>
+): number {
+  const [rowCount, listsAll, hasPersonPaths, listsContainers, ...others] = place;
   const rows = others.slice(0, rowCount);
   const names = namesIn(text, slots);
   const entries: number[][] = [];
@@ -55,6 +52,7 @@ export const findMembersInTree: MemberFunctions["findMembers"] = (
     }
     const members = object.children.length;
     const end = object.end + shift;
+    if (listsContainers !== 1) return;
     entries.push([row, FoundPath.Container, container, members, container, container, end, level]);
   };
   const walkField = (row: number, typeShift: number, span: number, level: number): void => {
@@ -73,4 +71,4 @@ export const findMembersInTree: MemberFunctions["findMembers"] = (
   }
   found.set(entries.flat().slice(0, Math.floor(found.length / Found.Words) * Found.Words));
   return entries.length;
-};
+}

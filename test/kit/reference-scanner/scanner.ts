@@ -16,8 +16,10 @@ import {
   TokenType,
   tableWords,
 } from "../../../src/records/table.ts";
+import { changeItemsByScan } from "./item-changes.ts";
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./keys.ts";
 import { findMembersInTree } from "./members.ts";
+import { findNamesInSlots } from "./names.ts";
 import { normaliseText } from "./normalise.ts";
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./parse.ts";
 import { measureNumbers, measureRepair, repairBody } from "./repair.ts";
@@ -82,7 +84,7 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
 
 class ReferenceScanner implements BackgroundScanner {
   readonly table: Uint32Array;
-  readonly findMembers = findMembersInTree;
+  readonly findNames = findNamesInSlots;
   readonly #rows: number;
   readonly #header: Uint32Array;
   #items: readonly JsonChild[] = [];
@@ -132,6 +134,14 @@ class ReferenceScanner implements BackgroundScanner {
     this.#fillRows();
     replaceLineBreaks(body);
     return ScanStatus.Ok;
+  }
+
+  findMembers(...given: Parameters<BackgroundScanner["findMembers"]>): number {
+    return findMembersInTree(this.table, ...given);
+  }
+
+  changeItems(...given: Parameters<BackgroundScanner["changeItems"]>): number {
+    return changeItemsByScan(new ReferenceScanner(1), ...given);
   }
 
   scanPart(body: Buffer, start: number, end: number): ScanStatus {

@@ -24,7 +24,9 @@ function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
   onTestFinished(() => void vi.useRealTimers());
   const queue = new FairQueue<Work>({
     rank: ({ bytesLeft }) => bytesLeft,
-    ...{ slots, mayRun, ...limits },
+    slots,
+    mayRun,
+    ...limits,
     monotonicMs: () => performance.now(),
   });
   const noted: string[] = [];
@@ -179,7 +181,8 @@ describe("the deadline of work in the fair queue", () => {
 test("paused work in the fair queue frees its slot", async () => {
   const begun = new Set<Work>();
   const { queue, add, said } = queueOf({
-    ...{ slots: 2, groupBegunMax: 2 },
+    slots: 2,
+    groupBegunMax: 2,
     rank: (work) => (begun.has(work) ? -1 : 0),
   });
   const works = ["a1", "a2", "a3"].map((name) => add(name, { bytesLeft: 50 }));
@@ -205,7 +208,10 @@ test("paused work in the fair queue frees its slot", async () => {
 test("work in the fair queue that throws frees its slot", async () => {
   const { queue, add, said } = queueOf();
   const bug = {
-    ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },
+    group: "a",
+    bytesLeft: stepBytes,
+    deadlineMs: 1_000,
+    late: () => {},
     run: () => {
       throw new Error("a bug");
     },

@@ -8,8 +8,11 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
 async function connectedTo(answer: Answer, requestMsMax = 10_000): Promise<Socket> {
   const port = new HttpPort({
-    ...{ answer, requestMsMax, connectionsMax: 4 },
-    ...{ purpose: "tests", portName: "EFFECTS_PORT" },
+    answer,
+    requestMsMax,
+    connectionsMax: 4,
+    purpose: "tests",
+    setting: "effectsPort",
   });
   const socket = connect(await port.listen("127.0.0.1", 0), "127.0.0.1").setEncoding("latin1");
   socket.on("error", () => {});
@@ -79,7 +82,10 @@ test("the HTTP port rejects a request without a required Host", async () => {
 
 async function fullPort(answer: Answer) {
   const port = new HttpPort({
-    ...{ answer, connectionsMax: 4, purpose: "tests", portName: "ADMIN_PORT" },
+    answer,
+    connectionsMax: 4,
+    purpose: "tests",
+    setting: "adminPort",
   });
   const at = await port.listen("127.0.0.1", 0);
   const sockets: Socket[] = [];

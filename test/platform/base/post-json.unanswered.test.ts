@@ -39,11 +39,19 @@ async function startSwitchingServer(): Promise<SwitchingServer> {
 test("a forwarded request frees its slot if the answer switches protocols", async () => {
   const server = await startSwitchingServer();
   const client = new UpstreamClient({
-    ...{ url: server.url, requestsMax: 1, timeoutMs: 60_000, monotonicMs: () => 0 },
+    url: server.url,
+    requestsMax: 1,
+    timeoutMs: 60_000,
+    monotonicMs: () => 0,
   });
   onTestFinished(() => client.close());
   const head: PassedHead = {
-    ...{ kind: "flags", method: "POST", path: "/flags/", query: "", headers: {}, ifNoneMatch: "" },
+    kind: "flags",
+    method: "POST",
+    path: "/flags/",
+    query: "",
+    headers: {},
+    ifNoneMatch: "",
   };
   const ask = () => client.ask(head, Buffer.from("{}"), stop);
   expect(await ask()).toBe("away");
@@ -73,7 +81,10 @@ test("an import repeats the same body if the answer switches protocols", async (
   const server = await startSwitchingServer();
   const said: (string | undefined)[] = [];
   const sender = new Sender({
-    ...{ url: new URL(server.url), gzip: false, giveUpAfterMs: 60_000, stop },
+    url: new URL(server.url),
+    gzip: false,
+    giveUpAfterMs: 60_000,
+    stop,
     trouble: (why) => {
       said.push(why);
       server.answer = '{"status":"Ok","accepted":1,"dropped":0}';

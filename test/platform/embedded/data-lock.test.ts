@@ -19,8 +19,17 @@ import {
 
 const slow = { timeout: 30_000 };
 const own = (dataDir: string): string[] => [
-  ...["up", "--data-dir", dataDir, "--stream-bytes-max", "8388608"],
-  ...["--port", "0", "--admin-port", "0", "--effects-port", "0"],
+  "up",
+  "--data-dir",
+  dataDir,
+  "--stream-bytes-max",
+  "8388608",
+  "--port",
+  "0",
+  "--admin-port",
+  "0",
+  "--effects-port",
+  "0",
 ];
 
 async function addressOf(gateway: SpeakingProcess): Promise<string> {

@@ -102,7 +102,10 @@ describe("the embedded nats-server", () => {
       /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";
     const start = (file: string) =>
       startEmbeddedNats({
-        ...{ dataDir, streamBytesTotal: someBytes, host: process, log: silent },
+        dataDir,
+        streamBytesTotal: someBytes,
+        host: process,
+        log: silent,
         binary: { file, version: versionOf(file) },
       });
     const older = await start(oldestNatsServer());

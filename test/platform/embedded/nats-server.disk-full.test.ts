@@ -8,7 +8,8 @@ import { ended, onSmallDisk, type SpeakingProcess, temporaryFolder } from "../..
 
 const slow = { timeout: 30_000 };
 const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "30000000"].concat(
-  ...["--rejected-bytes", "1048576"],
+  "--rejected-bytes",
+  "1048576",
 );
 
 interface Up {

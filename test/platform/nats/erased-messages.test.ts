@@ -50,7 +50,7 @@ test("a reader gets the erasures of its stream", async () => {
     await note(many.slice(at, at + 2_000).flatMap((one) => [one, 0]));
   await erased.learn(500);
   expect((await betweenOf(erased, 900, 20_000)).length).toBe(12_000);
-  expect([await erased.placeOf(7), await erased.firstOf(13_000, 1)]).toEqual([12, 1_000]);
+  expect([await erased.replacementOf(7), await erased.firstOf(13_000, 1)]).toEqual([12, 1_000]);
 });
 
 test("an unrecorded rewritten copy is a duplicate if another copy exists", async () => {
@@ -84,7 +84,7 @@ test("a reader uses any number of erasures in little memory", async () => {
   let due = 1;
   for await (const sequence of erased.between(1, 5_000_000)) {
     if (sequence !== due) break;
-    if (due % 1_000 === 0) expect(await erased.placeOf(sequence)).toBe(place(sequence));
+    if (due % 1_000 === 0) expect(await erased.replacementOf(sequence)).toBe(place(sequence));
     due++;
   }
   expect(due).toBe(count + 1);
@@ -95,6 +95,6 @@ test("a reader uses any number of erasures in little memory", async () => {
 
 async function placesOf(erased: ErasedMessages, some: readonly number[]) {
   const places: (number | undefined)[] = [];
-  for (const one of some) places.push(await erased.placeOf(one));
+  for (const one of some) places.push(await erased.replacementOf(one));
   return places;
 }

@@ -21,7 +21,9 @@ test("counters and gauges keep their names, labels and values", () => {
   const dataPoints = values.map(({ labels, value }) => ({ ...times, attributes: labels, value }));
   expect(counter).toMatchObject({
     descriptor: { name: "events_total", description: "Events.", unit: "" },
-    ...{ dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints },
+    dataPointType: DataPointType.SUM,
+    isMonotonic: true,
+    dataPoints,
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
   });
   expect(gauge).toMatchObject({ dataPointType: DataPointType.GAUGE, dataPoints });
@@ -35,11 +37,13 @@ test("a histogram has the number of values in each bucket", () => {
   const [data] = metricData([{ name: "seconds", type: "histogram", help: "", values }], time);
   expect(data?.dataPoints).toEqual([
     {
-      ...{ ...times, attributes: { lane: "live" } },
+      ...times,
+      attributes: { lane: "live" },
       value: { buckets: { boundaries: [1, 10], counts: [2, 1, 2] }, count: 5, sum: 308.5 },
     },
     {
-      ...{ ...times, attributes: { lane: "historical" } },
+      ...times,
+      attributes: { lane: "historical" },
       value: { buckets: { boundaries: [1, 10], counts: [0, 0, 0] }, count: 0, sum: 0 },
     },
   ]);

@@ -57,7 +57,8 @@ describe("a sampler", () => {
   test("with a ratio samples that fraction of requests without a traceparent", () => {
     const random = [0.009, 0.01, 0.5];
     const sampling = new Sampling({
-      ...{ sampler: "parentbased_traceidratio", ratio: 0.01 },
+      sampler: "parentbased_traceidratio",
+      ratio: 0.01,
       random: () => random.shift()!,
     });
     expect([1, 2, 3].map(() => sampling.wants(undefined))).toEqual([true, false, false]);
@@ -66,7 +67,8 @@ describe("a sampler", () => {
   test("traces at most 100 requests a second", () => {
     let nowMs = 0;
     const sampling = new Sampling({
-      ...{ sampler: "parentbased_traceidratio", ratio: 0 },
+      sampler: "parentbased_traceidratio",
+      ratio: 0,
       monotonicMs: () => nowMs,
     });
     const isTraced = () => sampling.wants(sampled) && sampling.takes({ hasProject: true });

@@ -42,7 +42,8 @@ test("a request and its message are spans of the client's trace", () => {
   request.answered(200, undefined, demo);
   const [producer, server] = spans();
   expect(server).toMatchObject({
-    ...{ name: "POST /capture/", kind: SpanKind.SERVER },
+    name: "POST /capture/",
+    kind: SpanKind.SERVER,
     parentSpanContext: { traceId, spanId: "00f067aa0ba902b7" },
     status: { code: SpanStatusCode.UNSET },
     attributes: {
@@ -57,7 +58,8 @@ test("a request and its message are spans of the client's trace", () => {
     },
   });
   expect(producer).toMatchObject({
-    ...{ name: "publish PENSTOCK_LIVE_0", kind: SpanKind.PRODUCER },
+    name: "publish PENSTOCK_LIVE_0",
+    kind: SpanKind.PRODUCER,
     parentSpanContext: { traceId, spanId: server!.spanContext().spanId },
     attributes: {
       "messaging.system": "nats",

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { settings, variableOf } from "../../../src/platform/settings/config.ts";
+import { variableOf } from "../../../src/platform/base/setting-name.ts";
+import { settings } from "../../../src/platform/settings/config.ts";
 import { readConfig } from "../../../src/platform/settings/read-config.ts";
 
 function faultsOf(env: Record<string, string>): readonly string[] {

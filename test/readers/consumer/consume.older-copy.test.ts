@@ -55,8 +55,11 @@ test("a stopped consumer reads new messages after a restore of its stream", asyn
 
 test("a consumer needs only the NATS permissions that the guide lists", async () => {
   const allowed = [
-    ...["$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*"],
-    ...["$JS.API.CONSUMER.>", "$JS.ACK.>"],
+    "$JS.API.STREAM.NAMES",
+    "$JS.API.STREAM.INFO.*",
+    "$JS.API.STREAM.MSG.GET.*",
+    "$JS.API.CONSUMER.>",
+    "$JS.ACK.>",
   ];
   const rights = `publish: ${JSON.stringify(allowed)}, subscribe: ["_INBOX.>"]`;
   const users = `users: [

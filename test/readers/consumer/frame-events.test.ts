@@ -19,8 +19,13 @@ class ToldWindow extends UuidWindow {
 function frameOf(names: readonly { readonly event: string; readonly id: string }[]): Buffer {
   const lines = names.map(({ event, id }) =>
     JSON.stringify({
-      ...{ uuid: "u", project_id: "shop", event, distinct_id: id, properties: {} },
-      ...{ timestamp: "2026-01-02T03:04:05.000Z", received_at: "2026-01-02T03:04:05.000Z" },
+      uuid: "u",
+      project_id: "shop",
+      event,
+      distinct_id: id,
+      properties: {},
+      timestamp: "2026-01-02T03:04:05.000Z",
+      received_at: "2026-01-02T03:04:05.000Z",
     }),
   );
   return Buffer.from(`${lines.join("\n")}\n`);

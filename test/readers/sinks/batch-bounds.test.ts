@@ -52,8 +52,14 @@ function builderWith(text: string): BatchBuilder {
   const name = { stream: "S", lane: "live", partition: 0 } as const;
   const position = { epoch: 1, created: "monday", sequence: 0, trail: [] };
   const frame = {
-    ...{ stream: "S", lane: "live", partition: 0, sequence: 1, messageId: "m", projectId: "shop" },
-    ...{ storedAtMs: 0, data: Buffer.from(text) },
+    stream: "S",
+    lane: "live",
+    partition: 0,
+    sequence: 1,
+    messageId: "m",
+    projectId: "shop",
+    storedAtMs: 0,
+    data: Buffer.from(text),
   } as unknown as FrameItem["frame"];
   const item = { kind: "frame", frame, events: 1, isReread: false, release: () => {} } as const;
   builder.put([{ kind: "position", name, position, incidents: [] }, item]);
@@ -85,7 +91,9 @@ test("rejected lines of a frame beyond 10,000 become one rejection", async () =>
   expect(rejected.at(-2)).toMatchObject({ line: 9_999, detail: "the line is not an object" });
   const last = rejected.at(-1)!;
   expect(last).toMatchObject({
-    ...{ line: 10_000, projectId: "shop", reason: "not_a_record" },
+    line: 10_000,
+    projectId: "shop",
+    reason: "not_a_record",
     detail: "3 lines; the first: the line is not an object",
   });
   expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);

@@ -22,8 +22,14 @@ export function startSink(
 ): StartedSink {
   const counts = new SinkCounts();
   const writer = new SinkWriter({
-    ...{ connection, target, prefix: "penstock", limits, acceptExpired: false, counts },
-    ...{ filter: { projects: undefined, lanes: undefined }, log: silent },
+    connection,
+    target,
+    prefix: "penstock",
+    limits,
+    acceptExpired: false,
+    counts,
+    filter: { projects: undefined, lanes: undefined },
+    log: silent,
     ...settings,
   });
   onTestFinished(async () => {

@@ -7,7 +7,8 @@ import { take } from "../../kit/items.ts";
 
 const rules = compileRules(
   {
-    ...{ privacy: noPrivacy, rules: [] },
+    privacy: noPrivacy,
+    rules: [],
     schemas: [{ event: "order", version: 2, mode: "stamp", properties: { required: ["total"] } }],
   },
   { version: 1, secret: Buffer.from("secret") },

@@ -52,7 +52,8 @@ async function storeEvents(): Promise<void> {
     events: [
       {
         uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
-        ...{ distinctId: "d", receivedAtMs: Date.now() },
+        distinctId: "d",
+        receivedAtMs: Date.now(),
       },
     ],
   }));
@@ -68,7 +69,8 @@ test("a sink halves its batches until a batch is written in time", async () => {
     warn: (fields: object) => void said.push((fields as { reason: string }).reason),
   };
   const { counts } = startSink(connection, target, {
-    ...{ log, limits: { ...limits, eventsMax: events, ageMsMax: 1_000 } },
+    log,
+    limits: { ...limits, eventsMax: events, ageMsMax: 1_000 },
   });
   await expect.poll(() => counts.events, { timeout: 20_000 }).toBe(events);
   expect(target.written.every((one) => one <= eventsInTime)).toBe(true);

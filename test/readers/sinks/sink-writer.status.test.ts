@@ -37,7 +37,8 @@ class PickyTarget implements SinkTarget {
 async function store(messageId: string, count = 1): Promise<void> {
   const events = Array.from({ length: count }, (_, at) => ({
     uuid: `00000000-0000-4000-8000-${messageId}${String(at).padStart(11, "0")}`,
-    ...{ distinctId: "d", receivedAtMs: Date.now() },
+    distinctId: "d",
+    receivedAtMs: Date.now(),
   }));
   await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId, events }]);
 }

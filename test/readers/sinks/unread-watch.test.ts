@@ -20,7 +20,13 @@ async function watched(stream: string, messages: number, config: Partial<StreamC
   };
   await publish(messages);
   const position: SinkPosition = {
-    ...{ stream, lane: "live", partition: 0, epoch: 1, created: "", sequence: 2, trail: [] },
+    stream,
+    lane: "live",
+    partition: 0,
+    epoch: 1,
+    created: "",
+    sequence: 2,
+    trail: [],
   };
   const watch = new UnreadWatch(connection, () => [position]);
   return { watch, publish };

@@ -53,8 +53,14 @@ async function freshStreams(): Promise<void> {
 
 function reading(bytesMax = 67_108_864): EventStreams {
   const streams = new EventStreams({
-    ...{ connection, prefix: "penstock", positions: new Map(), acceptExpired: false },
-    ...{ bytesMax, log: silent, reader: "effects", words: effectsWords },
+    connection,
+    prefix: "penstock",
+    positions: new Map(),
+    acceptExpired: false,
+    bytesMax,
+    log: silent,
+    reader: "effects",
+    words: effectsWords,
   });
   void (async () => {
     for await (const { type } of connection.status()) {
@@ -233,8 +239,13 @@ test("the lag is the age of the oldest uncommitted message", async () => {
   const reached = new Reached();
   const weekAgoMs = Date.now() - 7 * 86_400_000;
   const position: Position = {
-    ...{ ...reader.name, epoch: 1, created: "", sequence: 1, trail: [] },
-    ...{ duplicatesFrom: [0, 0], watermarkMs: weekAgoMs },
+    ...reader.name,
+    epoch: 1,
+    created: "",
+    sequence: 1,
+    trail: [],
+    duplicatesFrom: [0, 0],
+    watermarkMs: weekAgoMs,
   };
   const manager = await jetstreamManager(connection);
   const stored = storedStream(manager, reader.name.stream);

@@ -25,9 +25,7 @@ async function opened({ frames, from = 1, max }: { frames: number; from?: number
   );
   const manager = await jetstreamManager(connection);
   const bytes = new BytesInHand(max);
-  const pull = await Pull.open({
-    ...{ connection, manager, reader: "effects", stream, from, bytes },
-  });
+  const pull = await Pull.open({ connection, manager, reader: "effects", stream, from, bytes });
   onTestFinished(() => pull.close());
   return { pull, bytes, manager, connection };
 }

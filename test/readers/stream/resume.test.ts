@@ -47,10 +47,7 @@ function readTo(ids: readonly string[], remembered = 1_000): StreamPosition {
   const all = ids.map((messageId, at) => {
     return { sequence: at + 1, messageId, storedAtMs: (at + 1) * 1_000 };
   });
-  return {
-    ...{ epoch: 1, created: "monday", sequence: ids.length },
-    trail: all.slice(-remembered),
-  };
+  return { epoch: 1, created: "monday", sequence: ids.length, trail: all.slice(-remembered) };
 }
 
 async function resumed(
@@ -59,7 +56,8 @@ async function resumed(
   acceptExpired = false,
 ) {
   const { position: next, ...rest } = await resume(position, asked, (await asked.state())!, {
-    ...{ acceptExpired, words: effectsWords },
+    acceptExpired,
+    words: effectsWords,
   });
   const { epoch, sequence } = next;
   const incidents = rest.incidents.map(({ kind, messages }) => [kind, messages]);
@@ -89,14 +87,18 @@ describe("an unchanged stream", () => {
 test("a recreated stream is read from its first message", async () => {
   const asked = stream({ created: "friday", ids: letters("xyzuvw"), shared: 0, laterMs: 9_000 });
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
-    ...{ epoch: 2, sequence: 0, fault: undefined },
+    epoch: 2,
+    sequence: 0,
+    fault: undefined,
     incidents: [["stream_made_anew", 0]],
   });
 });
 
 test("a stream reports the messages that expired before its first reading", async () => {
   expect(await resumed(undefined, stream({ from: 4, ids: letters("de") }))).toEqual({
-    ...{ epoch: 1, sequence: 3, fault: undefined },
+    epoch: 1,
+    sequence: 3,
+    fault: undefined,
     incidents: [["begun_late", 3]],
   });
 });
@@ -105,12 +107,17 @@ test("reading stops at messages that expired unread", async () => {
   const asked = stream({ from: 6, ids: letters("fg") });
   const incidents = [["expired_unread", 2]];
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
-    ...{ epoch: 1, sequence: 3, incidents },
+    epoch: 1,
+    sequence: 3,
+    incidents,
     fault:
       "2 messages left the stream before they were read, from 4 to 5: `penstock effects run --accept-expired` continues without them",
   });
   expect(await resumed(readTo(letters("abc")), asked, true)).toEqual({
-    ...{ epoch: 1, sequence: 5, incidents, fault: undefined },
+    epoch: 1,
+    sequence: 5,
+    incidents,
+    fault: undefined,
   });
 });
 
@@ -179,14 +186,19 @@ describe("a stream that lost the newest messages that were read", () => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
       expect(await resumed(position, asked)).toEqual({
-        ...{ epoch: 1, sequence: 6, incidents },
+        epoch: 1,
+        sequence: 6,
+        incidents,
         fault: `${isCopy} its 4 messages from 1 to 4 were read: ${way} 1; ${counts} only the messages after ${countedTo}, because older messages may have been counted`,
       });
       const state = (await asked.state())!;
       const accepted = await resume(position, asked, state, { acceptExpired: true });
       expect(accepted.incidents[0]).toMatchObject({ epoch: 2, sequence: countedTo });
       expect(await resumed(position, asked, true)).toEqual({
-        ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 4]], fault: undefined },
+        epoch: 2,
+        sequence: 0,
+        incidents: [["copy_accepted", 4]],
+        fault: undefined,
       });
     },
   );
@@ -196,7 +208,9 @@ describe("a stream that lost the newest messages that were read", () => {
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
     expect(await resumed(readTo(letters("abcdef")), recreated)).toEqual({
-      ...{ epoch: 2, sequence: 0, fault: undefined },
+      epoch: 2,
+      sequence: 0,
+      fault: undefined,
       incidents: [["stream_made_anew", 0]],
     });
   });
@@ -204,7 +218,9 @@ describe("a stream that lost the newest messages that were read", () => {
   test("stops if messages that may not have been read have expired", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(position, asked)).toEqual({
-      ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
+      epoch: 1,
+      sequence: 6,
+      incidents: [["place_unknown", 3]],
       fault: `${isCopy} the 3 that have left it were read: ${way} 4; ${counts} all of these messages`,
     });
   });
@@ -230,7 +246,10 @@ describe("a stream that was created before the last message that was read", () =
     expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
     expect(stopped.fault).toContain(`${is}: \`penstock effects run --accept-expired\` continues`);
     expect(await resumed(position, asked, true)).toMatchObject({
-      ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 0]], fault: undefined },
+      epoch: 2,
+      sequence: 0,
+      incidents: [["copy_accepted", 0]],
+      fault: undefined,
     });
   });
 
@@ -239,7 +258,10 @@ describe("a stream that was created before the last message that was read", () =
     ["after that message", made("00:04:00")],
   ])("is read as recreated if it was created %s", async (_, created) => {
     expect(await resumed(position, stream({ created, ids: letters("xyz") }))).toMatchObject({
-      ...{ epoch: 2, sequence: 0, incidents: [["stream_made_anew", 0]], fault: undefined },
+      epoch: 2,
+      sequence: 0,
+      incidents: [["stream_made_anew", 0]],
+      fault: undefined,
     });
   });
 

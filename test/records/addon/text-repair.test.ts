@@ -57,11 +57,33 @@ function repaired(text: string, step = 5): string | undefined {
 }
 
 const bytes = fc.constantFrom(
-  ...[
-    0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xc3, 0xdf, 0xe0, 0xe1, 0xed, 0xef,
-    0xbd, 0xf0, 0xf4,
-  ],
-  ...[0xf5, 0xff, 0x20, 0x22, 0x5c, 0x61, 0x7b, 0x7d],
+  0x7f,
+  0x80,
+  0x8f,
+  0x90,
+  0x9f,
+  0xa0,
+  0xbf,
+  0xc0,
+  0xc1,
+  0xc2,
+  0xc3,
+  0xdf,
+  0xe0,
+  0xe1,
+  0xed,
+  0xef,
+  0xbd,
+  0xf0,
+  0xf4,
+  0xf5,
+  0xff,
+  0x20,
+  0x22,
+  0x5c,
+  0x61,
+  0x7b,
+  0x7d,
 );
 const highSurrogateFirst = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 
@@ -110,8 +132,29 @@ describe("repairing UTF-8", () => {
 });
 
 const words = fc.constantFrom(
-  ...["NaN", "Infinity", "-Infinity", "-", "nan", "NaNN", "Inf", "1", "null", '"NaN"', '"\\"'],
-  ...['"\\\\"', '"', "\\", ",", ":", "[", "]", "{", "}", '"a":', " ", "\xff"],
+  "NaN",
+  "Infinity",
+  "-Infinity",
+  "-",
+  "nan",
+  "NaNN",
+  "Inf",
+  "1",
+  "null",
+  '"NaN"',
+  '"\\"',
+  '"\\\\"',
+  '"',
+  "\\",
+  ",",
+  ":",
+  "[",
+  "]",
+  "{",
+  "}",
+  '"a":',
+  " ",
+  "\xff",
 );
 
 describe("repairing NaN and Infinity", () => {
@@ -126,8 +169,21 @@ describe("repairing NaN and Infinity", () => {
   });
 
   test.each([
-    ...['{"a":-NaN}', '{"a":nan}', '{"a":NAN}', '{"a":inf}', '{"a":+Infinity}', "[NaNN]", "[1NaN]"],
-    ...["{NaN:1}", "[NaN,}", '["NaN]', "[--Infinity]", "[NaN", "NaN", "[- Infinity]", "[NaN,1.]"],
+    '{"a":-NaN}',
+    '{"a":nan}',
+    '{"a":NAN}',
+    '{"a":inf}',
+    '{"a":+Infinity}',
+    "[NaNN]",
+    "[1NaN]",
+    "{NaN:1}",
+    "[NaN,}",
+    '["NaN]',
+    "[--Infinity]",
+    "[NaN",
+    "NaN",
+    "[- Infinity]",
+    "[NaN,1.]",
   ])("leaves %s unchanged", (text) => {
     expect(repaired(text)).toBeUndefined();
   });

@@ -6,7 +6,10 @@ import { findNatsServer } from "../../kit/nats-server.ts";
 test("an import that is killed twice stores every line once", async () => {
   const seed = randomInt(2 ** 32);
   const result = await runImportKilled({
-    ...{ form: "short", binary: findNatsServer(), natsVersion: "", seed },
+    form: "short",
+    binary: findNatsServer(),
+    natsVersion: "",
+    seed,
   });
   expect(result.faults, `seed ${seed}\n${result.notes.join("\n")}`).toEqual([]);
 });

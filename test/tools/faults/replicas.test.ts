@@ -10,12 +10,8 @@ const messages = 20;
 test("the comparison of replicas reports a missing message", async () => {
   const cluster = await createClusterStore();
   onTestFinished(() => cluster.remove());
+  await cluster.addStream({ name: stream, subjects: ["live.*"], num_replicas: 3 });
   const connection = await connect({ servers: cluster.readerUrl.split(",") });
-  await (await jetstreamManager(connection)).streams.add({
-    name: stream,
-    subjects: ["live.*"],
-    num_replicas: 3,
-  });
   for (let n = 0; n < messages; n++) await jetstream(connection).publish("live.a", `message ${n}`);
   await connection.close();
   expect(await differencesOf(cluster)).toEqual([]);

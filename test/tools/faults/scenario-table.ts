@@ -9,7 +9,7 @@ export type Count = "none" | "some" | "over 100";
 export interface ShortRun {
   readonly scenario: string;
   readonly shows: string;
-  readonly load?: "projects";
+  readonly load?: "projects" | "rules";
   readonly server?: "oldest";
   /**
    * Proxies work everywhere. Namespaces, if available, cut like a real network. Default: proxies.
@@ -90,6 +90,18 @@ export const singleRuns: readonly ShortRun[] = [
     scenario: "gateway-killed",
     shows: "a gateway that is killed under load has stored every acknowledged event",
     answers: { error: "some" },
+  },
+  {
+    scenario: "gateway-killed",
+    load: "rules",
+    shows: "each event is stored, dropped or quarantined as the rules of one version say",
+    answers: { error: "some" },
+  },
+  {
+    scenario: "nats-killed",
+    load: "rules",
+    shows: "the rules change while nats-server is killed, and every event has one end",
+    server: "oldest",
   },
   {
     scenario: "gateway-terminated",
@@ -218,6 +230,5 @@ export const onlyInFullForm: readonly string[] = [
   "embedded-disk-full",
   "everything-killed",
   "gateway-terminated-while-frozen",
-  "nats-killed",
   "project-with-little-beside-flood",
 ];

@@ -22,7 +22,11 @@ test.each(
     const binary = servers[database]();
     const seed = randomInt(2 ** 32);
     const result = await runEffectsScenario(scenario, {
-      ...{ database, form: "short", binary, natsVersion: "", seed },
+      database,
+      form: "short",
+      binary,
+      natsVersion: "",
+      seed,
     });
     expect(result.faults, result.notes.join("\n")).toEqual([]);
   },

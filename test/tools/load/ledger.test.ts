@@ -7,17 +7,15 @@ const project = await gateway.project();
 
 function loadThrough(url: string, ...args: string[]) {
   return load(
-    ...[
-      "--url",
-      url,
-      "--key",
-      project.key,
-      "--nats-url",
-      gateway.nats.url,
-      "--rate",
-      "60",
-      ...short,
-    ],
+    "--url",
+    url,
+    "--key",
+    project.key,
+    "--nats-url",
+    gateway.nats.url,
+    "--rate",
+    "60",
+    ...short,
     ...args,
   );
 }

@@ -12,20 +12,23 @@ describe("the load test of a fast gateway", () => {
   test("sends single compressed events from two threads", async () => {
     const project = await gateway.project();
     const { code, result } = await load(
-      ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
-      ...[
-        "--rate",
-        "300",
-        "--duration",
-        "1",
-        "--warm-up",
-        "0.5",
-        "--threads",
-        "2",
-        "--gzip",
-        "--event-bytes",
-        "333",
-      ],
+      "--url",
+      gateway.url,
+      "--key",
+      project.key,
+      "--nats-url",
+      gateway.nats.url,
+      "--rate",
+      "300",
+      "--duration",
+      "1",
+      "--warm-up",
+      "0.5",
+      "--threads",
+      "2",
+      "--gzip",
+      "--event-bytes",
+      "333",
     );
     expect(result.failures).toEqual([]);
     expect(code).toBe(0);
@@ -72,8 +75,17 @@ describe("the load test of a fast gateway", () => {
       startedAt: identify(pid, process)?.startedAt ?? "",
     });
     const { code, out } = await startLoad(
-      ...["--url", gateway.url, "--key", project.key, "--data-dir", dataDir],
-      ...["--rate", "2000", "--batch", "50", ...short],
+      "--url",
+      gateway.url,
+      "--key",
+      project.key,
+      "--data-dir",
+      dataDir,
+      "--rate",
+      "2000",
+      "--batch",
+      "50",
+      ...short,
     ).finished;
     expect(out).toMatch(/stored once +2,000\n/);
     expect(out).toMatch(/^ {2}200 +40$/m);
@@ -84,8 +96,14 @@ describe("the load test of a fast gateway", () => {
 
   test("ends early with the fix if the key is wrong", async () => {
     const { code, result } = await load(
-      ...["--url", gateway.url, "--key", "phc_wrong"],
-      ...["--rate", "20", "--duration", "600"],
+      "--url",
+      gateway.url,
+      "--key",
+      "phc_wrong",
+      "--rate",
+      "20",
+      "--duration",
+      "600",
     );
     const { due } = result.requests;
     expect(due).toBeLessThan(20 * 600);

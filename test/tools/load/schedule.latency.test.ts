@@ -10,8 +10,20 @@ describe("the load test", () => {
     onTestFinished(() => gateway.stop());
     const project = await gateway.project();
     const running = load(
-      ...["--url", gateway.url, "--key", project.key, "--nats-url", gateway.nats.url],
-      ...["--rate", "100", "--duration", "3", "--warm-up", "0", "--connections", "4"],
+      "--url",
+      gateway.url,
+      "--key",
+      project.key,
+      "--nats-url",
+      gateway.nats.url,
+      "--rate",
+      "100",
+      "--duration",
+      "3",
+      "--warm-up",
+      "0",
+      "--connections",
+      "4",
     );
     await until(async () => (await gateway.events(project)).length > 30);
     gateway.nats.freeze();
@@ -32,8 +44,22 @@ describe("the load test", () => {
       setTimeout(() => response.end('{"status":"Ok","accepted":1,"dropped":0}'), 100);
     });
     const { code, result } = await load(
-      ...["--url", url, "--rate", "200", "--duration", "1", "--warm-up", "0"],
-      ...["--connections", "2", "--backlog", "10", "--grace", "0.3", "--p99-ms", "150"],
+      "--url",
+      url,
+      "--rate",
+      "200",
+      "--duration",
+      "1",
+      "--warm-up",
+      "0",
+      "--connections",
+      "2",
+      "--backlog",
+      "10",
+      "--grace",
+      "0.3",
+      "--p99-ms",
+      "150",
     );
     expect(code).toBe(1);
     const { due, sent, notSent, acknowledged } = result.requests;

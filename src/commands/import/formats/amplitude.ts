@@ -79,8 +79,12 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 const timeNames = [
-  ...["event_time", "client_event_time", "server_received_time", "client_upload_time"],
-  ...["server_upload_time", "processed_time"],
+  "event_time",
+  "client_event_time",
+  "server_received_time",
+  "client_upload_time",
+  "server_upload_time",
+  "processed_time",
 ];
 
 /** Returns the time. If it has no time zone, such as "2024-07-06 12:00:00.123000", it is in UTC. */
@@ -147,8 +151,12 @@ function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
 
 const noValue = "EMPTY";
 const firstTouch: ReadonlySet<string> = new Set([
-  ...["initial_referrer", "initial_referring_domain", "initial_utm_source"],
-  ...["initial_utm_medium", "initial_utm_campaign", "initial_utm_content"],
+  "initial_referrer",
+  "initial_referring_domain",
+  "initial_utm_source",
+  "initial_utm_medium",
+  "initial_utm_campaign",
+  "initial_utm_content",
 ]);
 
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {

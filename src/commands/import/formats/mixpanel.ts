@@ -223,7 +223,9 @@ function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Con
     return { skipped: "merge_without_ids", detail };
   }
   const eventOf = (id: unknown, properties: JsonObject) => ({
-    ...{ event: "$merge_dangerously", distinct_id: id, timestamp },
+    event: "$merge_dangerously",
+    distinct_id: id,
+    timestamp,
     properties: { ...properties, alias: main },
   });
   const sourceOf = (...of: unknown[]): readonly unknown[] => ["mixpanel merge", ...of];

@@ -101,7 +101,10 @@ function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion
   const { event, timestamp, offset, $unset, uuid } = line;
   const distinctId = idOf(line["distinct_id"]) ?? line["$distinct_id"];
   const sent = {
-    ...{ event, distinct_id: distinctId, timestamp: timeOf([timestamp]), offset },
+    event,
+    distinct_id: distinctId,
+    timestamp: timeOf([timestamp]),
+    offset,
     properties: propertiesOf(line["properties"], conversion),
     $set: fieldOf("$set", line["$set"], conversion),
     $set_once: fieldOf("$set_once", line["$set_once"], conversion),

@@ -53,8 +53,13 @@ export const segment: Format = {
  * by the error of the client's clock.
  */
 const timeNames = [
-  ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
-  ...["receivedAt", "received_at"],
+  "timestamp",
+  "originalTimestamp",
+  "original_timestamp",
+  "sentAt",
+  "sent_at",
+  "receivedAt",
+  "received_at",
 ];
 
 type SegmentEvent = Extract<Converted, { readonly event: unknown }>["event"];
@@ -173,7 +178,9 @@ function grouped(
   const $groups = { ...objectOf(base["$groups"]), [type]: key };
   const properties = {
     ...base,
-    ...{ $group_type: type, $group_key: key, $group_set: set },
+    $group_type: type,
+    $group_key: key,
+    $group_set: set,
     ...(key === undefined ? {} : { $groups }),
   };
   return { event: "$groupidentify", properties };

@@ -1,7 +1,7 @@
 // Every metric of the gateway, except prom-client's own metrics (process_*, nodejs_*). Tests
 // compare the docs, the dashboard and the alerts with this table.
 
-import type { MetricRow } from "../../../platform/metrics/table.ts";
+import { buildInfoTable, type MetricRow } from "../../../platform/metrics/table.ts";
 
 type Across = "sum" | "max" | "min";
 const counter = (help: string) => ({ type: "counter", help }) as const;
@@ -11,6 +11,7 @@ const optionalGauge = (across: Across, help: string) =>
   ({ ...gauge(across, help), isOptional: true }) as const;
 
 export const metricTable = {
+  ...buildInfoTable,
   penstock_requests_total: counter(
     "Requests answered, by route and status. The routes flags, config, static, recordings, logs, features and page are other requests of SDKs and browsers; other is every unknown path.",
   ),
@@ -38,8 +39,11 @@ export const metricTable = {
     "Events by lane, outcome (stored, duplicate, removed, filtered, dropped, error, refused, unknown) and reason.",
   ),
   penstock_warnings_total: counter("Warnings on stored events, by code."),
+  penstock_rule_events_total: counter(
+    "Events on which a rule had an effect, by project, rule, mode and effect (dropped, sampled_out, quarantined, changed). In the mode observe, the rule only counts them. A request that is sent again is counted again.",
+  ),
   penstock_schema_results_total: counter(
-    "Events that a schema of their project checked, by mode (observe, stamp, quarantine) and result (valid, invalid).",
+    "Events that a schema checked, by project, name of the event, mode (observe, stamp, quarantine) and result (valid, invalid). A request that is sent again is counted again.",
   ),
   penstock_rejected_total: counter(
     "Rejected events that are retained for `penstock rejected`, by reason.",

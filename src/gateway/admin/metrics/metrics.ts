@@ -1,5 +1,6 @@
 // The metrics of the gateway. The hot path calls one method per request or frame, and each call
-// only adds to numbers. Label values never contain a project, a key, or a path that a client chose.
+// only adds to numbers. Label values never contain a key or a path that a client chose, and no
+// project except in the counters of rules, which are bounded.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type ErrorCode, errorTable, itemErrorCodes } from "../../../platform/base/errors.ts";
@@ -15,14 +16,13 @@ import {
   LabeledCounters,
   MetricSet,
 } from "../../../platform/metrics/metric-set.ts";
-import type { Sample } from "../../../platform/metrics/table.ts";
+import { buildInfo, type Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
-import { type SchemaMode, schemaModes } from "../../../rules/rules-file.ts";
 import type { RequestPhase } from "../../body/request-body.ts";
 import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
 import type { QuarantineReason } from "../../intake/quarantine-port.ts";
-import { type EventReason, type SchemaResult, schemaResults } from "../../intake/tally.ts";
+import type { EventReason } from "../../intake/tally.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
@@ -119,11 +119,6 @@ export class Metrics extends MetricSet<MetricName> {
     return { lane, outcome: outcomeOfReason[reason], reason };
   });
   readonly #warnings = this.tally("penstock_warnings_total", ["code", warningCodes]);
-  readonly #schemaResults = this.tally(
-    "penstock_schema_results_total",
-    ["mode", schemaModes],
-    ["result", schemaResults],
-  );
   readonly #rejected = this.tally("penstock_rejected_total", ["reason", quarantineReasons]);
   readonly #rejectedLost = this.tally("penstock_rejected_lost_total", ["cause", lostCauses]);
   readonly #slowPathItems = this.counter("penstock_slow_path_items_total");
@@ -155,6 +150,7 @@ export class Metrics extends MetricSet<MetricName> {
 
   constructor() {
     super(metricTable);
+    this.show("penstock_build_info", () => buildInfo);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
     this.show("penstock_workers", () => 1);
@@ -190,10 +186,6 @@ export class Metrics extends MetricSet<MetricName> {
 
   warnings(code: WarningCode, count: number): void {
     this.#warnings.add(count, code);
-  }
-
-  schemaResults(mode: SchemaMode, result: SchemaResult, count: number): void {
-    this.#schemaResults.add(count, mode, result);
   }
 
   rejectedStored(reason: QuarantineReason, count: number): void {
@@ -241,7 +233,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#duplicateEvents.add(events, lane);
   }
 
-  streamWentBack(lane: Lane, cause: RegressionCause): void {
+  streamRegressed(lane: Lane, cause: RegressionCause): void {
     this.#streamRegressions.add(1, lane, cause);
   }
 

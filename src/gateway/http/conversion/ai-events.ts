@@ -29,20 +29,36 @@ export interface SpanParts {
 }
 
 const markers = [
-  ...["gen_ai.", "ai.", "eve.", "llm.", "traceloop.", "pydantic_ai.", "openinference."],
-  ...["langfuse.", "langwatch.", "anthropic."],
+  "gen_ai.",
+  "ai.",
+  "eve.",
+  "llm.",
+  "traceloop.",
+  "pydantic_ai.",
+  "openinference.",
+  "langfuse.",
+  "langwatch.",
+  "anthropic.",
 ];
 const machinePrefixes = ["host.", "process.", "os.", "telemetry."];
 
 const spanIdKeys = [
-  ...["ai.telemetry.metadata.posthog_distinct_id", "ai.settings.context.posthog_distinct_id"],
-  ...["posthog.distinct_id", "langfuse.user.id", "user.id"],
+  "ai.telemetry.metadata.posthog_distinct_id",
+  "ai.settings.context.posthog_distinct_id",
+  "posthog.distinct_id",
+  "langfuse.user.id",
+  "user.id",
 ];
 const resourceIdKeys = ["posthog.distinct_id", "user.id"];
 const sessionKeys = [
-  ...["$ai_session_id", "ai.telemetry.metadata.$ai_session_id"],
-  ...["ai.settings.context.$ai_session_id", "eve.session.id", "anthropic.session.id"],
-  ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
+  "$ai_session_id",
+  "ai.telemetry.metadata.$ai_session_id",
+  "ai.settings.context.$ai_session_id",
+  "eve.session.id",
+  "anthropic.session.id",
+  "langfuse.session.id",
+  "session.id",
+  "gen_ai.conversation.id",
 ];
 
 /** The namespaces of derived ids (RFC 9562, section 5.5). PostHog uses the first one too. */
@@ -182,8 +198,13 @@ function uuidOf(namespace: string, name: string): string {
 }
 
 const httpStatusKeys = [
-  ...["$ai_http_status", "http.response.status_code", "http.status_code", "http.status"],
-  ...["status_code", "error.status_code", "exception.status_code"],
+  "$ai_http_status",
+  "http.response.status_code",
+  "http.status_code",
+  "http.status",
+  "status_code",
+  "error.status_code",
+  "exception.status_code",
 ];
 
 function setError({ events, statusMessage }: OtlpSpan, properties: Attributes): void {
@@ -607,11 +628,23 @@ function setStates(properties: Attributes, kind: SpanKind): void {
 }
 
 const mappedKeys = [
-  ...["gen_ai.operation.name", "llm.request.type", "ai.operationId", "posthog.ai.debug"],
-  ...["posthog.distinct_id", "posthog.geoip_disable", "user.id", "langfuse.user.id"],
-  ...["openinference.span.kind", "langfuse.observation.type", "input.mime_type"],
-  ...["output.mime_type", "llm.token_count.total", "traceloop.span.kind"],
-  ...["anthropic.session.id", "langfuse.session.id", "ai.telemetry.functionId"],
+  "gen_ai.operation.name",
+  "llm.request.type",
+  "ai.operationId",
+  "posthog.ai.debug",
+  "posthog.distinct_id",
+  "posthog.geoip_disable",
+  "user.id",
+  "langfuse.user.id",
+  "openinference.span.kind",
+  "langfuse.observation.type",
+  "input.mime_type",
+  "output.mime_type",
+  "llm.token_count.total",
+  "traceloop.span.kind",
+  "anthropic.session.id",
+  "langfuse.session.id",
+  "ai.telemetry.functionId",
 ];
 
 function parsed(value: unknown): unknown {

@@ -35,14 +35,27 @@ const resourceFields: Fields = { 1: Bytes };
 const scopeSpansFields: Fields = { 1: Bytes, 2: Bytes };
 const scopeFields: Fields = { 2: Bytes };
 const spanFields: Fields = {
-  ...{ 1: Bytes, 2: Bytes, 4: Bytes, 5: Bytes, 7: Fixed64, 8: Fixed64 },
-  ...{ 9: Bytes, 11: Bytes, 15: Bytes },
+  1: Bytes,
+  2: Bytes,
+  4: Bytes,
+  5: Bytes,
+  7: Fixed64,
+  8: Fixed64,
+  9: Bytes,
+  11: Bytes,
+  15: Bytes,
 };
 const eventFields: Fields = { 2: Bytes, 3: Bytes };
 const statusFields: Fields = { 2: Bytes, 3: Varint };
 const keyValueFields: Fields = { 1: Bytes, 2: Bytes };
 const valueFields: Fields = {
-  ...{ 1: Bytes, 2: Varint, 3: Varint, 4: Fixed64, 5: Bytes, 6: Bytes, 7: Bytes },
+  1: Bytes,
+  2: Varint,
+  3: Varint,
+  4: Fixed64,
+  5: Bytes,
+  6: Bytes,
+  7: Bytes,
 };
 const listFields: Fields = { 1: Bytes };
 
@@ -279,8 +292,16 @@ function spanOf(message: Message): OtlpSpan {
     else if (field === 15) status = statusOf(message.message());
   }
   return {
-    ...{ traceId, spanId, parentSpanId, name, startNs, endNs },
-    ...{ attributes, valueless, events, ...status },
+    traceId,
+    spanId,
+    parentSpanId,
+    name,
+    startNs,
+    endNs,
+    attributes,
+    valueless,
+    events,
+    ...status,
   };
 }
 

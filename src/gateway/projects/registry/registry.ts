@@ -9,6 +9,7 @@ import type { Log } from "../../../platform/base/log.ts";
 import { bucketStream } from "../../../platform/nats/names.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../project.ts";
 import { type KnownMeter, Meters } from "../quota/meter.ts";
+import type { RuleCounts } from "../rules/rule-counts.ts";
 import { RulesLoader } from "../rules/rules-loader.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";
@@ -106,6 +107,11 @@ export class Registry implements ProjectLookup {
   /** Number of projects whose current rules this gateway cannot use. */
   get rulesUnusable(): number {
     return this.#rules.faulty;
+  }
+
+  /** The counters of the rules and schemas of all projects. */
+  get ruleCounts(): Pick<RuleCounts, "ruleSamples" | "schemaSamples"> {
+    return this.#rules.counts;
   }
 
   streamShareOf(projectId: string): number | undefined {

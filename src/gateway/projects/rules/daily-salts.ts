@@ -7,6 +7,7 @@
 import { randomBytes } from "node:crypto";
 import { DiscardPolicy, type JetStreamManager, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { dayMs } from "../../../platform/base/day.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import {
@@ -29,7 +30,6 @@ interface DailySaltsOptions extends BucketPlace {
   readonly wallMs: () => number;
 }
 
-export const dayMs = 86_400_000;
 const saltBytes = 32;
 const hourMs = 3_600_000;
 /**

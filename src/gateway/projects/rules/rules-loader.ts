@@ -7,6 +7,7 @@ import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../../platform/base/retry.ts";
 import { type CompiledRules, compileRules } from "../../../rules/compile.ts";
 import type { CookielessContext } from "../../../rules/cookieless.ts";
+import type { RulesFile } from "../../../rules/rules-file.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -16,6 +17,7 @@ import {
   raiseReplicas,
 } from "../registry/bucket.ts";
 import { DailySalts } from "./daily-salts.ts";
+import { RuleCounts } from "./rule-counts.ts";
 import { readSecret, readVersion } from "./stored-versions.ts";
 
 interface RulesLoaderOptions extends BucketPlace {
@@ -58,6 +60,7 @@ export class RulesLoader {
   readonly #closing = new AbortController();
   readonly #loading = new Set<Promise<void>>();
   readonly salts: DailySalts;
+  readonly counts = new RuleCounts();
   #isPrepared = false;
 
   constructor(options: RulesLoaderOptions & { readonly retryMs?: number }) {
@@ -106,6 +109,7 @@ export class RulesLoader {
     this.#wanted.delete(projectId);
     this.#queue.delete(projectId);
     this.salts.release(projectId);
+    this.counts.forget(projectId);
   }
 
   /** Number of projects whose version in the registry is not in use here. */
@@ -233,8 +237,10 @@ export class RulesLoader {
     if (privacy.ip === "hash" || privacy.cookieless) await this.salts.provide(projectId);
     else this.salts.release(projectId);
     const saltOf = (day: number) => this.salts.saltOf(projectId, day);
-    const cookieless = privacy.cookieless ? await cookielessContext(projectId) : undefined;
-    return { rules: compileRules(parsed.rules, { version, secret, saltOf, cookieless }), source };
+    const cookieless = await cookielessContext(projectId, parsed.rules);
+    const counters = this.counts.of(projectId);
+    const context = { version, secret, saltOf, cookieless, counters };
+    return { rules: compileRules(parsed.rules, context), source };
   }
 
   /** Creates the mirror of the hub's bucket on a leaf node, and raises the replicas elsewhere. */
@@ -249,7 +255,12 @@ export class RulesLoader {
   }
 }
 
-async function cookielessContext(projectId: string): Promise<CookielessContext> {
+/** Returns what the compilation needs for `cookieless`, or undefined if the rules do not have it. */
+export async function cookielessContext(
+  projectId: string,
+  { privacy }: RulesFile,
+): Promise<CookielessContext | undefined> {
+  if (!privacy.cookieless) return undefined;
   const { rootDomainOf } = await import("../../../rules/root-domain.ts");
   return { projectId, rootDomainOf };
 }

@@ -97,13 +97,13 @@ async function personOrPersons(
   const found = await reader.personByDistinctId(projectId, id);
   return found === undefined
     ? await notFound(asked, "no person with this distinct id")
-    : membersOf(personJson(found));
+    : withoutBraces(personJson(found));
 }
 
 async function person(asked: Asked): Promise<Members> {
   const { reader, projectId, uuid } = asked;
   const found = isLowerCaseUuid(uuid) ? await reader.personByUuid(projectId, uuid) : undefined;
-  return found === undefined ? await noSuchUuid(asked) : membersOf(personJson(found));
+  return found === undefined ? await noSuchUuid(asked) : withoutBraces(personJson(found));
 }
 
 async function links(asked: Asked): Promise<Members> {
@@ -148,7 +148,7 @@ async function groupOrGroups(
   const found = await reader.group({ projectId, type, key });
   return found === undefined
     ? await notFound(asked, "no group of this type and key")
-    : membersOf(groupJson(found));
+    : withoutBraces(groupJson(found));
 }
 
 async function groupTypes({ reader, projectId }: Asked): Promise<Members> {
@@ -197,6 +197,6 @@ function pageMembers<T>({ results, next }: PageOf<T>, json: (result: T) => strin
   return `"results":[${results.map(json).join(",")}],"next":${JSON.stringify(next ?? null)}`;
 }
 
-function membersOf(json: string): string {
+function withoutBraces(json: string): string {
   return json.slice(1, -1);
 }

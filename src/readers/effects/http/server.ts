@@ -1,8 +1,7 @@
-// The read-only HTTP port of the effects. The number of connections and waits, the size of
+// The read-only HTTP port of the effects. The number of connections, requests and waits, the size of
 // responses and the duration of requests are limited.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import { HttpPort } from "../../../platform/base/http-port.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { isLoopback, isOwnHost } from "../../../platform/base/own-host.ts";
@@ -52,7 +51,8 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-const spareConnections = 16;
+/** Maximum number of requests in progress. The other connections are for metrics and health. */
+const requestsMax = 112;
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
@@ -70,10 +70,8 @@ export class EffectsHttp {
   readonly #waitMsMax: number;
   readonly #reads = new Slots(readsAtOnceMax);
   readonly #failures: SparseWarning;
-  readonly #spare = new WeakSet<Socket>();
-  #connections = 0;
   /**
-   * The controllers of the running requests. `close` aborts them. Signals derived from one common
+   * The controllers of the requests in progress. `close` aborts them. Signals derived from one common
    * signal would stay in memory until the port is closed.
    */
   readonly #requests = new Set<AbortController>();
@@ -92,16 +90,9 @@ export class EffectsHttp {
     });
     this.#port = new HttpPort({
       answer: (request, response) => void this.#take(request, response),
-      connectionsMax: connectionsMax + spareConnections,
-      connected: (socket) => {
-        this.#connections += 1;
-        if (this.#connections > connectionsMax) this.#spare.add(socket);
-        socket.once("close", () => {
-          this.#connections -= 1;
-        });
-      },
+      connectionsMax,
       purpose: "effects queries",
-      portName: "EFFECTS_PORT",
+      setting: "effectsPort",
     });
   }
 
@@ -126,14 +117,11 @@ export class EffectsHttp {
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
     this.#requests.add(gone);
-    response.once("close", () => {
-      this.#requests.delete(gone);
-      gone.abort(new Error("the client disconnected"));
-    });
+    response.once("close", () => gone.abort(new Error("the client disconnected")));
     const { headers } = request;
     const hasBody =
       headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
-    if (hasBody || this.#spare.has(request.socket)) response.shouldKeepAlive = false;
+    if (hasBody) response.shouldKeepAlive = false;
     try {
       this.#send(response, await this.#answer(request, gone.signal));
     } catch (error) {
@@ -141,6 +129,8 @@ export class EffectsHttp {
       const reason = (error as Error).message;
       this.#failures.warn({ reason }, "effects HTTP port: requests fail");
       this.#send(response, problemAnswer(databaseAway));
+    } finally {
+      this.#requests.delete(gone);
     }
   }
 
@@ -158,12 +148,12 @@ export class EffectsHttp {
       return json(200, { status: "alive", ...(withDetails ? { instance } : {}) });
     }
     if (path === "/readyz") return await this.#ready(withDetails);
-    if (this.#spare.has(request.socket))
-      return problemAnswer(problem("overloaded", `${connectionsMax} connections are open`));
     if (path === "/metrics") {
       const { metrics } = this.#options;
       return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
     }
+    if (this.#requests.size > requestsMax)
+      return problemAnswer(problem("overloaded", `${requestsMax} requests are in progress`));
     // Without this check, a page of another site could read the responses (DNS rebinding).
     if (isLoopback(host) && !isOwnHost(request.headers.host, host))
       return problemAnswer(problem("foreign_host", foreignHost(request)));
@@ -244,7 +234,9 @@ export class EffectsHttp {
     });
     response
       .writeHead(status, {
-        ...{ ...always, "Content-Type": contentType, "Content-Length": bytes },
+        ...always,
+        "Content-Type": contentType,
+        "Content-Length": bytes,
         ...challengeOf(status),
         ...(status === 405 ? { Allow: "GET, HEAD" } : {}),
         ...(status === 503 ? { "Retry-After": "1" } : {}),

@@ -143,7 +143,11 @@ export function statusValue(
 function streamValue(status: StreamStatus): object {
   const { stream, lane, partition, epoch, sequence, lastSequence, lagSeconds } = status;
   return {
-    ...{ stream, lane, partition, epoch, sequence },
+    stream,
+    lane,
+    partition,
+    epoch,
+    sequence,
     last_sequence: lastSequence ?? null,
     lag_messages: lagMessages(status) ?? null,
     lag_seconds: lagSeconds ?? null,
@@ -158,7 +162,15 @@ function totalsValue(totals: Totals): object {
 function rejectedValue({ projectId, place, atMs, eventUuid, ...rest }: RejectedRow): object {
   const { lane, partition, epoch, sequence, line } = place;
   return {
-    ...{ project: projectId, reason: rest.reason, detail: rest.detail, at: iso(atMs) },
-    ...{ event_uuid: eventUuid, lane, partition, epoch, sequence, line },
+    project: projectId,
+    reason: rest.reason,
+    detail: rest.detail,
+    at: iso(atMs),
+    event_uuid: eventUuid,
+    lane,
+    partition,
+    epoch,
+    sequence,
+    line,
   };
 }

@@ -1,7 +1,7 @@
 // The Prometheus metrics of the effects process. Counters exclude commits that were rolled back.
 
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
-import type { Sample } from "../../../platform/metrics/table.ts";
+import { buildInfo, type Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/resume.ts";
 import type { Totals } from "../store/port.ts";
@@ -41,8 +41,12 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
   ]);
   readonly #commitSeconds = this.histogram("penstock_effects_commit_seconds", commitSecondsBounds);
   readonly #ofCommit = [
-    ...[this.#events, this.#duplicates, this.#frames],
-    ...[this.#rejected, this.#incidents, this.#links],
+    this.#events,
+    this.#duplicates,
+    this.#frames,
+    this.#rejected,
+    this.#incidents,
+    this.#links,
   ];
   #partSeconds = 0;
   #gauges: EffectsGauges | undefined;
@@ -51,6 +55,7 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
 
   constructor() {
     super(effectsMetricTable);
+    this.show("penstock_build_info", () => buildInfo);
   }
 
   protected override async refresh(): Promise<void> {

@@ -1,9 +1,10 @@
 // All metrics of the effects process except the default metrics of prom-client. The docs are
 // generated from this table.
 
-import type { MetricRow } from "../../../platform/metrics/table.ts";
+import { buildInfoTable, type MetricRow } from "../../../platform/metrics/table.ts";
 
 export const effectsMetricTable = {
+  ...buildInfoTable,
   penstock_effects_events_total: {
     type: "counter",
     help: "Events applied and committed, by lane and usage class, not counting duplicates.",

@@ -23,7 +23,7 @@ export class HotIds {
   constructor(counters: readonly HotIdCounter[] = []) {
     for (const [id, count, error] of counters) {
       idHash.set(id);
-      this.#insert(this.#placeOf(id, idHash.high), id, idHash.high);
+      this.#insert(this.#probe(id, idHash.high), id, idHash.high);
       this.#counts.push(count);
       this.#errors.push(error);
     }
@@ -31,7 +31,7 @@ export class HotIds {
 
   /** Counts an event. `hash` is the upper 32 bits of the hash of the id. */
   add(id: string, hash: number): void {
-    const place = this.#placeOf(id, hash);
+    const place = this.#probe(id, hash);
     const slot = this.#slots[place]!;
     if (slot !== noSlot) {
       this.#counts[slot]! += 1;
@@ -41,10 +41,10 @@ export class HotIds {
       this.#errors.push(0);
     } else {
       const least = this.#leastSlot();
-      this.#free(this.#placeOf(this.#ids[least]!, this.#hashes[least]!));
+      this.#free(this.#probe(this.#ids[least]!, this.#hashes[least]!));
       this.#ids[least] = id;
       this.#hashes[least] = hash;
-      this.#slots[this.#placeOf(id, hash)] = least;
+      this.#slots[this.#probe(id, hash)] = least;
       this.#errors[least] = this.#counts[least]!;
       this.#counts[least]! += 1;
     }
@@ -68,7 +68,7 @@ export class HotIds {
     this.#hashes.push(hash);
   }
 
-  #placeOf(id: string, hash: number): number {
+  #probe(id: string, hash: number): number {
     for (let place = hash & (places - 1); ; place = (place + 1) & (places - 1)) {
       const slot = this.#slots[place]!;
       if (slot === noSlot || (this.#hashes[slot] === hash && this.#ids[slot] === id)) return place;

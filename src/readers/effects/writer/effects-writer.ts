@@ -95,8 +95,15 @@ export class EffectsWriter {
     const { batchEventsMax = batchEventsDefault } = options;
     this.#limit = new BatchLimit(batchEventsMax);
     this.#session = new Session({
-      ...{ connection, prefix, bytesMax, acceptExpired, log, pauseMsMax },
-      ...{ reader: "effects", words, limit: this.#limit },
+      connection,
+      prefix,
+      bytesMax,
+      acceptExpired,
+      log,
+      pauseMsMax,
+      reader: "effects",
+      words,
+      limit: this.#limit,
       target: {
         open: () => this.#open(),
         opened: () => {
@@ -108,7 +115,12 @@ export class EffectsWriter {
     });
     this.#pace = new CommitPace(options.commitEveryMs);
     this.#applier = new Applier({
-      ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people, log },
+      store,
+      prefix,
+      duplicatesBytesMax,
+      changedBytesMax,
+      people,
+      log,
       writePart: async (changes) => {
         await this.#session.room(1);
         this.#batchAtHand.hasParts = true;

@@ -149,7 +149,10 @@ class Building {
     const { into: store, prefix, duplicatesBytesMax, people, applied } = options;
     this.#chain = new CommitChain(store);
     this.#applier = new Applier({
-      ...{ store, prefix, duplicatesBytesMax, people },
+      store,
+      prefix,
+      duplicatesBytesMax,
+      people,
       streams: applied.positions,
       writePart: async (changes) => {
         await this.#chain.write(await changes(), true);
@@ -257,8 +260,14 @@ class Building {
     for (const [stream, { begin }] of this.#goals) positions.set(stream, begin);
     const log = { info: () => {}, warn: () => {} };
     const streams = new EventStreams({
-      ...{ connection, prefix, positions, bytesMax, acceptExpired: true, log },
-      ...{ reader: "effects", words: effectsWords },
+      connection,
+      prefix,
+      positions,
+      bytesMax,
+      acceptExpired: true,
+      log,
+      reader: "effects",
+      words: effectsWords,
     });
     this.#streams = streams;
     void this.#followConnection(streams);
@@ -374,7 +383,7 @@ async function countReplaced(
 ): Promise<number> {
   let count = 0;
   const add = async (sequence: number): Promise<void> => {
-    const place = await erased.placeOf(sequence);
+    const place = await erased.replacementOf(sequence);
     if (place === 0 || (place !== undefined && place >= first)) count++;
   };
   for await (const sequence of erased.between(1, Math.min(first - 1, to))) await add(sequence);

@@ -118,7 +118,11 @@ export class ClickHouseClient {
     const query = new URLSearchParams({ ...given, ...settings });
     if (queryId !== undefined) query.set("query_id", queryId);
     const request = (isTls ? https : http).request({
-      ...{ host, port, method: "POST", path: `${path}?${query}`, agent: agent ?? false },
+      host,
+      port,
+      method: "POST",
+      path: `${path}?${query}`,
+      agent: agent ?? false,
       headers: { ...own, ...headers },
       ...(ca === undefined ? {} : { ca }),
     });
@@ -172,8 +176,7 @@ export class ClickHouseError extends StoreError {
 
 export const runningAlready = 216;
 const valueCodes = new Set([
-  ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
-  ...[675, 676, 691],
+  6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469, 675, 676, 691,
 ]);
 const hints: Readonly<Record<number, string>> = {
   60: "a table does not exist: let the sink create it, or create it with `penstock sink clickhouse --ddl`",

@@ -1,5 +1,5 @@
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
-import type { MetricRow } from "../../../platform/metrics/table.ts";
+import { buildInfo, buildInfoTable, type MetricRow } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/resume.ts";
 import { rejectReasons } from "../sink-records.ts";
@@ -9,6 +9,7 @@ import type { UnreadStream } from "../unread-watch.ts";
 
 /** All metrics of a sink. The docs are generated from this table. */
 export const sinkMetricTable = {
+  ...buildInfoTable,
   penstock_sink_events_total: {
     type: "counter",
     help: "Events of batches written to the target, by outcome: written, duplicate (already in the target), rejected.",
@@ -102,6 +103,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
 
   constructor() {
     super(sinkMetricTable);
+    this.show("penstock_build_info", () => buildInfo);
   }
 
   record(commit: CommitCounts | undefined): void {

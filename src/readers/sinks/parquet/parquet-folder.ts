@@ -11,7 +11,15 @@ import { lockFolder } from "../folder-lock.ts";
 const bookKeeping = "_penstock";
 const readableMode = 0o777;
 const lasting: ReadonlySet<string> = new Set([
-  ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
+  "EACCES",
+  "EEXIST",
+  "EINVAL",
+  "ELOOP",
+  "ENAMETOOLONG",
+  "ENOENT",
+  "ENOTDIR",
+  "EPERM",
+  "EROFS",
 ]);
 
 /** Creates the folder. If this can never succeed, returns the reason. */

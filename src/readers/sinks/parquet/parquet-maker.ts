@@ -45,7 +45,9 @@ async function makeFile(
   const select = rowsSql(table, { files: rows, rowBytesMax });
   const project = projectId === undefined ? "" : `${quoted(projectId)} AS project_id, `;
   const options = [
-    ...["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE_BYTES ${rowGroupBytes}`],
+    "FORMAT parquet",
+    "COMPRESSION zstd",
+    `ROW_GROUP_SIZE_BYTES ${rowGroupBytes}`,
     ...(metadata === undefined ? [] : [`KV_METADATA ${structOf(metadata)}`]),
   ];
   const { rowsChanged } = await connection.run(

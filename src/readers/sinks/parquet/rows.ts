@@ -45,7 +45,7 @@ function isJson(column: EventColumn): column is JsonColumn {
 const jsonColumns = inRow.filter(isJson);
 const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
-export const tables = {
+const tables = {
   events: [...plainColumns, ...jsonColumns].map(
     ({ name, type }): Column => ({ name, type: columnTypes[type] }),
   ),
@@ -67,14 +67,14 @@ export const tables = {
 
 export type TableName = keyof typeof tables;
 
-export const separator = "\x1f";
+const separator = "\x1f";
 const mark = "\x1e";
 const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
 const emptyText = `${mark}-`;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
 const toEscape = /[\0\n\r\x1e\x1f]/;
 
-export function fieldOf(text: string): string {
+function fieldOf(text: string): string {
   if (text === "") return emptyText;
   if (!toEscape.test(text)) return text;
   let field = text.replaceAll(mark, `${mark}e`);
@@ -93,9 +93,17 @@ export function rowsSql(
   const fields = tables[table].map(({ name, type }) => `'${name}': '${fieldTypes[type]}'`);
   const lineBytes = rowBytesMax + 1_024;
   const options = [
-    ...[`delim=${quoted(separator)}`, "quote=''", "escape=''", "nullstr=''", "header=false"],
-    ...["auto_detect=false", "new_line='\\n'", "parallel=false", `columns={${fields.join(", ")}}`],
-    ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
+    `delim=${quoted(separator)}`,
+    "quote=''",
+    "escape=''",
+    "nullstr=''",
+    "header=false",
+    "auto_detect=false",
+    "new_line='\\n'",
+    "parallel=false",
+    `columns={${fields.join(", ")}}`,
+    `max_line_size=${lineBytes}`,
+    `buffer_size=${2 * lineBytes + bufferBytes}`,
   ];
   return `SELECT ${tables[table].map(columnSql).join(", ")}
     FROM read_csv([${files.map(quotedName).join(", ")}], ${options.join(", ")})`;
@@ -129,7 +137,7 @@ export function quoted(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-export interface Run {
+interface Run {
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;
@@ -263,7 +271,10 @@ function fieldIn(event: SinkRecord, { type, isOptional, of }: PlainColumn): stri
 function rejectedRow(line: RejectedLine): string {
   const { stream, sequence, line: index, storedAtMs, projectId, reason, detail, text } = line;
   return rowOf([
-    ...[fieldOf(stream), String(sequence), String(index), String(storedAtMs)],
+    fieldOf(stream),
+    String(sequence),
+    String(index),
+    String(storedAtMs),
     ...[projectId, reason, detail, textOf(text)].map(fieldOf),
   ]);
 }
@@ -272,7 +283,11 @@ function incidentRow(incident: SinkIncident, nowMs: number): string {
   const { stream, epoch, sequence, kind, messages, detail } = incident;
   const numbers = [String(epoch), String(sequence)];
   return rowOf([
-    ...[String(nowMs), fieldOf(stream), ...numbers, fieldOf(kind), String(messages)],
+    String(nowMs),
+    fieldOf(stream),
+    ...numbers,
+    fieldOf(kind),
+    String(messages),
     fieldOf(detail),
   ]);
 }

@@ -101,7 +101,10 @@ export class SinkSession {
   async #connect(): Promise<Client> {
     const [schema, session] = [this.#schema, randomUUID()];
     const client = await connect(this.#address, {
-      ...{ name: "penstock sink", statementMsMax, schema, session },
+      name: "penstock sink",
+      statementMsMax,
+      schema,
+      session,
     });
     client.on("error", () => {
       if (this.#client === client) this.#letGo();

@@ -172,15 +172,15 @@ export class PosthogTarget implements SinkTarget {
     const { projectId, origin } = first!;
     this.#keys.look(projectId, this.#session.signal);
     const line = new ProjectLine({
-      ...{
-        projectId,
-        historical: origin.historical,
-        keyOf,
-        log,
-        signal: this.#session.signal,
-        ended: this.#ended.signal,
-      },
-      ...{ upstream: this.#upstream, bounds: this.#bounds, pauses: this.#pauses },
+      projectId,
+      historical: origin.historical,
+      keyOf,
+      log,
+      signal: this.#session.signal,
+      ended: this.#ended.signal,
+      upstream: this.#upstream,
+      bounds: this.#bounds,
+      pauses: this.#pauses,
       settled: (outcome) => {
         this.requests.set(outcome, (this.requests.get(outcome) ?? 0) + 1);
         if (outcome === "taken") this.#takenMonotonicMs.set(name, performance.now());

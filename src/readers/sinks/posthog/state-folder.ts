@@ -82,7 +82,9 @@ export class StateFolder {
       const allIncidents = [...this.#state.incidents, ...batch.incidents];
       const incidents = new Map(allIncidents.map((one) => [JSON.stringify(one), one]));
       const state: SinkState = {
-        ...{ version: 1, upstream: this.#upstream, aside_bytes: asideBytes },
+        version: 1,
+        upstream: this.#upstream,
+        aside_bytes: asideBytes,
         incidents: [...incidents.values()].slice(-incidentsMax),
         streams: [...streams.values()],
       };
@@ -201,8 +203,13 @@ function isPosition({ stream, epoch, created, sequence, trail }: Partial<SinkPos
 function asideLine(line: RejectedLine): string {
   const { text, storedAtMs, projectId, stream, sequence, reason, detail } = line;
   return JSON.stringify({
-    ...{ stream, sequence, line: line.line, stored_at: new Date(storedAtMs).toISOString() },
-    ...{ project_id: projectId, reason, detail },
+    stream,
+    sequence,
+    line: line.line,
+    stored_at: new Date(storedAtMs).toISOString(),
+    project_id: projectId,
+    reason,
+    detail,
     record: textOf(text),
   });
 }

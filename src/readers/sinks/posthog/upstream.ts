@@ -46,7 +46,10 @@ export class Upstream {
       const headers = { "content-encoding": "gzip", "user-agent": "penstock-sink" };
       const answerMsMax = this.#answerMsMax;
       return await postJson(this.#target, packed, {
-        ...{ agent: this.#agent, headers, answerMsMax, signal },
+        agent: this.#agent,
+        headers,
+        answerMsMax,
+        signal,
       });
     });
   }
@@ -55,7 +58,9 @@ export class Upstream {
     return await this.#slots.run(async () => {
       const late = AbortSignal.timeout(this.#answerMsMax);
       const response = await fetch(new URL(path, this.#base), {
-        ...{ method: "GET", redirect: "manual", signal: AbortSignal.any([signal, late]) },
+        method: "GET",
+        redirect: "manual",
+        signal: AbortSignal.any([signal, late]),
       });
       await response.body?.cancel();
       return response.status;

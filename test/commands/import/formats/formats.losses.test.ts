@@ -63,7 +63,9 @@ describe("an object in an imported line", () => {
     [
       "amplitude",
       {
-        ...{ event_type: "e", user_id: "u", event_time: "2024-07-06 12:00:00" },
+        event_type: "e",
+        user_id: "u",
+        event_time: "2024-07-06 12:00:00",
         event_properties: text({ a: 12 }),
         user_properties: text({ plan: "pro", initial_referrer: "x" }),
         groups: text({ org: ["acme"] }),
@@ -134,8 +136,14 @@ describe("a numeric time in an imported line", () => {
   };
   const uuid = "018f0000-0000-7000-8000-000000000001";
   const times = [
-    ...["1720267200", "1720267200000", "1720267200000000", "1720267200000000000"],
-    ...["1720267200.0", '"1720267200"', '"1720267200000"', '"1720267200000000"'],
+    "1720267200",
+    "1720267200000",
+    "1720267200000000",
+    "1720267200000000000",
+    "1720267200.0",
+    '"1720267200"',
+    '"1720267200000"',
+    '"1720267200000000"',
   ];
 
   test.each(Object.entries(lineOf))("is read in %s", async (format, line) => {
@@ -175,14 +183,32 @@ describe("a line with several time fields", () => {
   const call = { type: "track", event: "e", userId: "u" };
   const amplitude = { event_type: "e", user_id: "u" };
   const hidden = [
-    ...["0001-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z", "0000-00-00 00:00:00", "Invalid Date"],
-    ...["2024-02-31", "", " ", "0", "null", null, 0, -1, true, {}, { $date: time }, [time]],
-    ...["9999-12-31T23:59:59Z", "2026-02-29T10:00:00Z"],
+    "0001-01-01T00:00:00Z",
+    "1970-01-01T00:00:00.000Z",
+    "0000-00-00 00:00:00",
+    "Invalid Date",
+    "2024-02-31",
+    "",
+    " ",
+    "0",
+    "null",
+    null,
+    0,
+    -1,
+    true,
+    {},
+    { $date: time },
+    [time],
+    "9999-12-31T23:59:59Z",
+    "2026-02-29T10:00:00Z",
   ];
 
   test.each(hidden)("is imported with the first valid time after the invalid %j", async (bad) => {
     const calls = ["originalTimestamp", "original_timestamp", "sentAt", "sent_at"].map((name) => ({
-      ...{ ...call, timestamp: bad, received_at: "2024-07-07T00:00:00Z", [name]: time },
+      ...call,
+      timestamp: bad,
+      received_at: "2024-07-07T00:00:00Z",
+      [name]: time,
     }));
     for (const line of [
       ...calls,

@@ -262,7 +262,9 @@ describe("import from Mixpanel", () => {
     expect(notes).toEqual([]);
     expect(batch).toMatchObject(
       links.map(([other, main]) => ({
-        ...{ event: "$merge_dangerously", distinct_id: other, properties: { alias: main } },
+        event: "$merge_dangerously",
+        distinct_id: other,
+        properties: { alias: main },
         timestamp: new Date(seconds * 1_000).toISOString(),
       })),
     );
@@ -287,7 +289,9 @@ describe("the time zone of a Mixpanel project", () => {
     );
     const { batch } = await eventsOf(lines, "America/New_York");
     expect(batch.map(({ timestamp }) => timestamp)).toEqual([
-      ...["2022-01-15T17:00:00.000Z", "2022-07-15T16:00:00.000Z", "2022-07-15T16:00:00.000Z"],
+      "2022-01-15T17:00:00.000Z",
+      "2022-07-15T16:00:00.000Z",
+      "2022-07-15T16:00:00.000Z",
     ]);
     const { batch: utc } = await eventsOf(lines);
     expect(batch.map(({ uuid }) => uuid)).toEqual(utc.map(({ uuid }) => uuid));
@@ -312,22 +316,26 @@ describe("the time zone of a Mixpanel project", () => {
   });
 
   test.each([
-    ...["2026-07-01T10:00:00Z", "2026-07-01T10:00:00+05:30", "2026/07/01 10:00:00 GMT"],
-    ...["Wed, 01 Jul 2026 10:00:00 -0700", "2026-07-01T10:00:00+05:30[Asia/Kolkata]"],
+    "2026-07-01T10:00:00Z",
+    "2026-07-01T10:00:00+05:30",
+    "2026/07/01 10:00:00 GMT",
+    "Wed, 01 Jul 2026 10:00:00 -0700",
+    "2026-07-01T10:00:00+05:30[Asia/Kolkata]",
   ])("does not apply to %j, which contains a time zone", async (time) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
     expect(batch[0]!["timestamp"]).toBe(time);
   });
 
   test.each([
-    ...[
-      "2026-02-31 10:00:00",
-      "2026-02-29",
-      "2025/02/29",
-      "2026-02-03 24:00:00",
-      "2026-04-31T00:00",
-    ],
-    ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
+    "2026-02-31 10:00:00",
+    "2026-02-29",
+    "2025/02/29",
+    "2026-02-03 24:00:00",
+    "2026-04-31T00:00",
+    "2026-13-01 10:00:00",
+    "02/30/2026",
+    "31.02.2026",
+    "soon",
   ])("counts a loss for the invalid time %j", async (time) => {
     const line = JSON.stringify(view({ distinct_id: "u", time }));
     const file = fileWith(`${line}\n`);

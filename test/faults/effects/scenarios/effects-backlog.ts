@@ -85,7 +85,8 @@ async function fill({ connection }: EffectsContext, frames: number): Promise<voi
     for (let line = 0; line < eventsInFrame; line++)
       text += `${storedLine(eventOf(frame * eventsInFrame + line), projectId, "live")}\n`;
     const stored = js.publish(`penstock.live.0.${projectId}`, text, {
-      ...{ headers: head, timeout: 30_000 },
+      headers: head,
+      timeout: 30_000,
     });
     waiting.add(stored);
     void stored.then(() => waiting.delete(stored));

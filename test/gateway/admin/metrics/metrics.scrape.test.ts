@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { metricNames, metricTable } from "../../../../src/gateway/admin/metrics/metric-table.ts";
 import { Metrics } from "../../../../src/gateway/admin/metrics/metrics.ts";
+import { version } from "../../../../src/platform/base/version.ts";
 
 let metrics: Metrics;
 
@@ -46,6 +47,8 @@ describe("the metrics endpoint", () => {
       penstock_registry_in_doubt: () => false,
       penstock_projects_without_current_rules: () => 0,
       penstock_projects_over_share: () => 0,
+      penstock_rule_events_total: () => [],
+      penstock_schema_results_total: () => [],
     });
     metrics.watch({ penstock_tls_certificate_expiry_seconds: () => 1_900_000_000 });
     const labels = { lane: "live", partition: "0" };
@@ -79,6 +82,7 @@ describe("the metrics endpoint", () => {
     expect(text).toContain("# TYPE process_resident_memory_bytes gauge");
     const series = await scrape();
     expect(series.get("penstock_inflight_bytes")).toBe(70);
+    expect(series.get(`penstock_build_info{version="${version}"}`)).toBe(1);
     expect(series.get("penstock_nats_connected")).toBe(1);
     expect(series.get('penstock_stream_bytes{lane="live",partition="0"}')).toBe(8);
     expect(series.get('penstock_stream_bytes_max{lane="live",partition="0"}')).toBe(

@@ -223,8 +223,14 @@ describe("connection limits", () => {
       isProxy: () => false,
     });
     const addresses = [
-      ...["192.0.2.1", "192.0.2.1", "192.0.2.1", "2001:db8:a:1::1", "2001:db8:a:2::1"],
-      ...["2001:db8:a:2::2", "2001:db8:a:3::1", "2001:db8:b::1"],
+      "192.0.2.1",
+      "192.0.2.1",
+      "192.0.2.1",
+      "2001:db8:a:1::1",
+      "2001:db8:a:2::1",
+      "2001:db8:a:2::2",
+      "2001:db8:a:3::1",
+      "2001:db8:b::1",
     ];
     for (const address of addresses) limits.opened(opening(limits, address, closed));
     expect(closed).toEqual([]);

@@ -24,15 +24,13 @@ function bodyOf(parts: readonly TestPart[]): Buffer {
 }
 
 const stored = {
-  ...{
-    accepted: 1,
-    dropped: 0,
-    filtered: 0,
-    errors: [],
-    errorsTotal: 0,
-    warnings: [],
-    warningsTotal: 0,
-  },
+  accepted: 1,
+  dropped: 0,
+  filtered: 0,
+  errors: [],
+  errorsTotal: 0,
+  warnings: [],
+  warningsTotal: 0,
 };
 
 function converted(body: Buffer, type = `multipart/form-data; boundary=${boundary}`) {

@@ -30,7 +30,8 @@ function converterOf(thread: ConversionThread) {
 
   function take(text: string, { apiKey = "phc_known", bytes = 20_000, deadlineMs = 100 } = {}) {
     const request = {
-      ...{ isOver: false, deadlineMs },
+      isOver: false,
+      deadlineMs,
       answerProblem: ({ code }: { readonly code: string }) => outcomes.push(`${text} ${code}`),
     };
     const body = {
@@ -47,7 +48,9 @@ function converterOf(thread: ConversionThread) {
     };
     const conversion: Conversion = {
       head: { kind: "otlp", apiKey, contentType: "" },
-      ...{ takesEmpty: false, bytesMax: 30_000, notes: undefined },
+      takesEmpty: false,
+      bytesMax: 30_000,
+      notes: undefined,
       convert: () => Buffer.from("rejected unread"),
       answer: () => expect.unreachable(),
     };

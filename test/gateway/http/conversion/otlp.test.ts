@@ -19,15 +19,13 @@ interface Converted {
 }
 
 const report = {
-  ...{
-    accepted: 1,
-    dropped: 0,
-    filtered: 0,
-    errors: [],
-    errorsTotal: 0,
-    warnings: [],
-    warningsTotal: 0,
-  },
+  accepted: 1,
+  dropped: 0,
+  filtered: 0,
+  errors: [],
+  errorsTotal: 0,
+  warnings: [],
+  warningsTotal: 0,
 };
 
 function tracesOf(contentType: string): OtlpTraces {
@@ -338,9 +336,15 @@ describe("the attribute names of a library", () => {
         },
       },
       {
-        ...{ $ai_model: "gpt-5", $ai_provider: "openai.chat", $ai_input: [user] },
-        ...{ $ai_output_choices: [assistant], $ai_stop_reason: "stop", functionId: "chat" },
-        ...{ $ai_input_tokens: 7, $ai_output_tokens: 2, $ai_session_id: "s" },
+        $ai_model: "gpt-5",
+        $ai_provider: "openai.chat",
+        $ai_input: [user],
+        $ai_output_choices: [assistant],
+        $ai_stop_reason: "stop",
+        functionId: "chat",
+        $ai_input_tokens: 7,
+        $ai_output_tokens: 2,
+        $ai_session_id: "s",
         $ai_lib: "opentelemetry/vercel-ai",
       },
     ],
@@ -376,8 +380,13 @@ describe("the attribute names of a library", () => {
         },
       },
       {
-        ...{ $ai_model: "m", $ai_provider: "anthropic", $ai_input: [user], $ai_session_id: "s" },
-        ...{ $ai_input_tokens: 5, $ai_output_tokens: 6, $ai_model_parameters: { temperature: 1 } },
+        $ai_model: "m",
+        $ai_provider: "anthropic",
+        $ai_input: [user],
+        $ai_session_id: "s",
+        $ai_input_tokens: 5,
+        $ai_output_tokens: 6,
+        $ai_model_parameters: { temperature: 1 },
         $ai_output_choices: [
           {
             role: "assistant",
@@ -411,8 +420,11 @@ describe("the attribute names of a library", () => {
         },
       },
       {
-        ...{ $ai_provider: "OpenAI", $ai_input: [user, { role: "user", content: "last" }] },
-        ...{ $ai_stop_reason: "length", $ai_input_tokens: 1, $ai_tools: [{ name: "f" }] },
+        $ai_provider: "OpenAI",
+        $ai_input: [user, { role: "user", content: "last" }],
+        $ai_stop_reason: "length",
+        $ai_input_tokens: 1,
+        $ai_tools: [{ name: "f" }],
         $ai_lib: "opentelemetry/traceloop",
       },
     ],
@@ -427,8 +439,11 @@ describe("the attribute names of a library", () => {
         },
       },
       {
-        ...{ $ai_span_name: "clerk", $ai_model: "gpt-5", $ai_input_state: user },
-        ...{ $ai_output_state: assistant, $ai_lib: "opentelemetry/pydantic-ai" },
+        $ai_span_name: "clerk",
+        $ai_model: "gpt-5",
+        $ai_input_state: user,
+        $ai_output_state: assistant,
+        $ai_lib: "opentelemetry/pydantic-ai",
       },
     ],
     [
@@ -444,8 +459,12 @@ describe("the attribute names of a library", () => {
         },
       },
       {
-        ...{ $ai_model: "m", $ai_input: [user], $ai_output_choices: [assistant] },
-        ...{ $ai_input_tokens: 3, $ai_output_tokens: 4, $ai_session_id: "s" },
+        $ai_model: "m",
+        $ai_input: [user],
+        $ai_output_choices: [assistant],
+        $ai_input_tokens: 3,
+        $ai_output_tokens: 4,
+        $ai_session_id: "s",
       },
     ],
     [

@@ -70,7 +70,8 @@ describe("a v1 event's fields outside its properties", () => {
           ...(said.process_person_profile != null && {
             $process_person_profile: isOn(said.process_person_profile),
           }),
-          ...{ $lib: "sdk", $lib_version: "1" },
+          $lib: "sdk",
+          $lib_version: "1",
         };
         const own = sent.properties;
         const takes =

@@ -14,13 +14,11 @@ const tooLate = { code: "timeout", detail: "" } as const;
 
 function scanned(events: number): Work {
   const batch = Array.from({ length: events }, () => ({ uuid: randomUUID() }));
-  const exchange = {
-    ...{ ...bareExchange, deadlineMs: 0 },
-    ...{ answerStored() {}, answerProblem() {} },
-  };
+  const exchange = { ...bareExchange, deadlineMs: 0, answerStored() {}, answerProblem() {} };
   const scanner = createNativeScanner();
   const work = new Work(exchange, plainProtocol, {
-    ...{ bytes: Buffer.from(JSON.stringify({ batch })), scanner },
+    bytes: Buffer.from(JSON.stringify({ batch })),
+    scanner,
   });
   scanner.scan(work.body);
   return work;
@@ -49,7 +47,8 @@ test("reading the uuids of a batch ends when the deadline passes", async () => {
 test("a request past its deadline is answered `timeout`", async () => {
   let monotonicMs = 0;
   const shares: ProjectShares = {
-    ...{ addUnderWay() {}, stored() {} },
+    addUnderWay() {},
+    stored() {},
     refusalOf: () => {
       monotonicMs = 30_000;
       return undefined;

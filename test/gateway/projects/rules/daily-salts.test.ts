@@ -3,11 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { jetstream } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  DailySalts,
-  dayMs,
-  removeSalts,
-} from "../../../../src/gateway/projects/rules/daily-salts.ts";
+import { DailySalts, removeSalts } from "../../../../src/gateway/projects/rules/daily-salts.ts";
+import { dayMs } from "../../../../src/platform/base/day.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();

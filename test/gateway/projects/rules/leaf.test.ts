@@ -35,7 +35,10 @@ test("a gateway on a leaf node uses the rules of the hub, also while the hub is 
   const warnings: string[] = [];
   const note = (_: object, message: string) => void warnings.push(message);
   const registry = await openRegistry({
-    ...{ ...place, hubDomain: "hub", connection: atLeaf, pollMs: 50 },
+    ...place,
+    hubDomain: "hub",
+    connection: atLeaf,
+    pollMs: 50,
     log: { info: () => {}, warn: note, error: note },
   });
   onTestFinished(() => registry.close());
@@ -60,7 +63,10 @@ test("a gateway on a leaf node uses the rules of the hub, also while the hub is 
   await hub.server.kill();
   const again = await until(async () => {
     const other = await openRegistry({
-      ...{ ...place, hubDomain, connection: atLeaf, pollMs: 50 },
+      ...place,
+      hubDomain,
+      connection: atLeaf,
+      pollMs: 50,
       log: { info: () => {}, warn: note, error: note },
     });
     onTestFinished(() => other.close());

@@ -13,6 +13,7 @@ import { writeEntry } from "../../../../src/gateway/projects/registry/entry-writ
 import { readSecret } from "../../../../src/gateway/projects/rules/stored-versions.ts";
 import { applyRules, removeRules } from "../../../../src/gateway/projects/rules/versions.ts";
 import { managerOf } from "../../../../src/platform/nats/api.ts";
+import { RuleEffect } from "../../../../src/rules/compile.ts";
 import { startNatsServer } from "../../../kit/nats-server.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
@@ -65,6 +66,22 @@ describe("the rules of a project", () => {
       expect.objectContaining({ project: "shop", changed: ["rules"] }),
     );
     expect([registry.rulesUnusable, registry.warnings]).toEqual([0, []]);
+  });
+
+  test("continue to count in a new version, and end with the project", async () => {
+    const place = newPlace();
+    const at = await shop(place);
+    const registry = await registryOn(rig, place);
+    const events = () =>
+      registry.ruleCounts.ruleSamples.map(({ labels, value }) => [labels["rule"], value]);
+    const count = () => registry.byKey("phc_shop")!.rules!.rules[0]!.counts[RuleEffect.dropped]!++;
+    count();
+    await applyRules(rig.connection, { ...at, text: `# changed\n${dropX}`, author });
+    await expect.poll(() => registry.byKey("phc_shop")?.rules?.version, soon).toBe(2);
+    count();
+    expect(events()).toEqual([["no-x", 2]]);
+    await removeEntry(rig.connection, at);
+    await expect.poll(events, soon).toEqual([]);
   });
 
   test("stay with the project when its keys and quota change, also with an older release", async () => {

@@ -82,7 +82,9 @@ describe("the usage record", () => {
       processId: "one",
       meters: () => known,
       exists: (projectId) => projectId !== "a",
-      ...{ log, wallMs: () => Date.now(), intervalMs: 10 },
+      log,
+      wallMs: () => Date.now(),
+      intervalMs: 10,
     });
     onTestFinished(() => writer.close());
     const written = async () =>
@@ -105,7 +107,9 @@ describe("the usage record", () => {
       processId: "one",
       meters: () => [...meters.all(), ...meters.takeEvicted()],
       exists: () => true,
-      ...{ log, wallMs: () => Date.now(), intervalMs: 10 },
+      log,
+      wallMs: () => Date.now(),
+      intervalMs: 10,
     });
     onTestFinished(() => writer.close());
     const accepted = async () =>

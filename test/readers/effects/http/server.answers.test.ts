@@ -20,41 +20,36 @@ const reader = readerOf({
       : { results: [ada, ada], next: "7c1e9b62-3a4c-5d1e-8f00-123456789abc" },
   links: async (_, uuid) =>
     uuid === ada.uuid
-      ? [
-          {
-            ...{ a: "anon-1", b: "ada", kind: "identify", atMs: 0 },
-            ...{ eventUuid: "018f", outcome: "merged" },
-          },
-        ]
+      ? [{ a: "anon-1", b: "ada", kind: "identify", atMs: 0, eventUuid: "018f", outcome: "merged" }]
       : undefined,
   group: async ({ type, key }) =>
     type === "company" && key === "acme"
       ? {
-          ...{ type, key, propertiesJson: '{"seats":1.50}', createdAtMs: 0 },
-          ...{ updatedAtMs: 1_000, version: 2 },
+          type,
+          key,
+          propertiesJson: '{"seats":1.50}',
+          createdAtMs: 0,
+          updatedAtMs: 1_000,
+          version: 2,
         }
       : undefined,
   groupTypes: async () => ["company", "team"],
   usage: async (_, { from, to }) =>
     [
-      { ...{ day: "2026-01-01", lane: "live", class: "identified" }, events: 5, duplicates: 1 },
-      { ...{ day: "2026-01-02", lane: "live", class: "alias" }, events: 2, duplicates: 0 },
-      {
-        ...{ day: "2026-01-02", lane: "historical", class: "identified" },
-        events: 9,
-        duplicates: 0,
-      },
+      { day: "2026-01-01", lane: "live", class: "identified", events: 5, duplicates: 1 },
+      { day: "2026-01-02", lane: "live", class: "alias", events: 2, duplicates: 0 },
+      { day: "2026-01-02", lane: "historical", class: "identified", events: 9, duplicates: 0 },
     ].filter(({ day }) => from <= day && day <= to) as never,
   spikes: async (_project, from, { after, limit }) => ({
     results: [1, 2].map((hour) => ({
-      ...{ projectId: "shop", subject: "project", startedAtMs: from + hour * 3_600_000 },
-      ...{
-        endedAtMs: undefined,
-        peakPerMinute: 900,
-        baseline: 10.5,
-        threshold: 500,
-        events: 1_200,
-      },
+      projectId: "shop",
+      subject: "project",
+      startedAtMs: from + hour * 3_600_000,
+      endedAtMs: undefined,
+      peakPerMinute: 900,
+      baseline: 10.5,
+      threshold: 500,
+      events: 1_200,
     })),
     next: `${limit} behind ${after}`,
   }),

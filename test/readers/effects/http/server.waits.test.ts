@@ -91,7 +91,9 @@ test("a waiting request polls a database that lags or has no writer", async () =
     let asked = 0;
     const waits = new Waits({
       applied: async () => [applied(live, ++asked)],
-      ...{ written, timeoutMs: 60_000, waitsMax: 1 },
+      written,
+      timeoutMs: 60_000,
+      waitsMax: 1,
     });
     const { signal } = new AbortController();
     expect(await waits.until(new Map([[live, 4]]), signal)).toBe("applied");

@@ -172,11 +172,25 @@ describe("a stored frame", () => {
   });
 
   const someLines = fc.constantFrom(
-    ...[good, "", "7", "{", `${good}\r`, `${good},${good}`, good.slice(1), "]}", '"', "[", "]"],
-    ...[recordOf({ $set: { a: 1 } }), ` ${good}`, recordOf({ uuid: undefined }), "{}"],
+    good,
+    "",
+    "7",
+    "{",
+    `${good}\r`,
+    `${good},${good}`,
+    good.slice(1),
+    "]}",
+    '"',
+    "[",
+    "]",
+    recordOf({ $set: { a: 1 } }),
+    ` ${good}`,
+    recordOf({ uuid: undefined }),
+    "{}",
     recordOf({ event: "$identify", kind: "identify", properties: { $anon_distinct_id: "a" } }),
     // Lines with the length of the first line, but different text between timestamp and properties.
-    ...[recordOf({ kind: "survey" }), recordOf({ received_at: "2026-01-02T03:04:05.699Z" })],
+    recordOf({ kind: "survey" }),
+    recordOf({ received_at: "2026-01-02T03:04:05.699Z" }),
   );
   test("gives the same result for each line as that line alone", () => {
     fc.assert(

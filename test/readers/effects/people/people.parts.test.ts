@@ -24,14 +24,12 @@ function queue(people: People): void {
 }
 
 const unreadable: RejectedRow = {
-  ...{
-    projectId,
-    eventUuid: "",
-    distinctId: undefined,
-    atMs: 1,
-    reason: "not_json",
-    detail: "of a line",
-  },
+  projectId,
+  eventUuid: "",
+  distinctId: undefined,
+  atMs: 1,
+  reason: "not_json",
+  detail: "of a line",
   place: effectOf({ timeMs: 0 }).place,
 };
 

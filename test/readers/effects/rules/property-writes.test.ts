@@ -15,9 +15,26 @@ function written(members: string, more: Readonly<Record<string, unknown>> = {}):
 
 describe("a property value", () => {
   test.each([
-    ...["1", "-0", "1.50", "1E3", "1e400", "-1e-10000", "9007199254740993", "0.1e+2"],
-    ...["1234567890".repeat(40), '"x"', '"é😀"', "true", "false", "null", '""', "[]", "{}"],
-    ...['[1,2.0,"a"]', '{"a":{"b":[null]}}', `${"[".repeat(100)}${"]".repeat(100)}`],
+    "1",
+    "-0",
+    "1.50",
+    "1E3",
+    "1e400",
+    "-1e-10000",
+    "9007199254740993",
+    "0.1e+2",
+    "1234567890".repeat(40),
+    '"x"',
+    '"é😀"',
+    "true",
+    "false",
+    "null",
+    '""',
+    "[]",
+    "{}",
+    '[1,2.0,"a"]',
+    '{"a":{"b":[null]}}',
+    `${"[".repeat(100)}${"]".repeat(100)}`,
   ])("%s is stored as it was sent", (json) => {
     expect(written(`"a":${json}`)).toMatchObject({
       person: { set: [["a", json]] },

@@ -12,8 +12,14 @@ function row(subject: string, change: "began" | "ended"): OutboxRow {
   return spikeAnnouncement(
     "penstock",
     {
-      ...{ projectId: "shop", subject, startedAtMs, endedAtMs },
-      ...{ peakPerMinute: 900, baseline: 10.5, threshold: 500, events: 1_200 },
+      projectId: "shop",
+      subject,
+      startedAtMs,
+      endedAtMs,
+      peakPerMinute: 900,
+      baseline: 10.5,
+      threshold: 500,
+      events: 1_200,
     },
     change,
   );
@@ -35,7 +41,10 @@ test("the start and the end of a spike are logged", () => {
     [{ project: "shop", of: "the project", startedAt, ...figures }, "spike began"],
     [
       {
-        ...{ project: "shop", of: "a distinct id", startedAt, ...figures },
+        project: "shop",
+        of: "a distinct id",
+        startedAt,
+        ...figures,
         endedAt: "2026-11-22T12:10:00.000Z",
       },
       "spike ended",

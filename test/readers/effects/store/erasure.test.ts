@@ -41,7 +41,11 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
       commitOf(0, {
         members,
         groupMembers: ["anon", "bob"].map((distinctId) => ({
-          ...{ projectId, type: "company", key: "acme", distinctId, firstSeenAtMs: 1 },
+          projectId,
+          type: "company",
+          key: "acme",
+          distinctId,
+          firstSeenAtMs: 1,
         })),
         links: [linkRow(1, "anon", "ada", { projectId })],
         spikes: [spikeRow("older"), spikeRow("project"), spikeRow("bob")],
@@ -53,11 +57,9 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
           rejectedRow(4, { projectId: "other", detail: "of another project", distinctId: "ada" }),
         ],
         outbox: ["older", "bob"].map((subject) => ({
-          ...{
-            messageId: subject,
-            subject: `penstock.spike.${projectId}`,
-            json: announced(subject),
-          },
+          messageId: subject,
+          subject: `penstock.spike.${projectId}`,
+          json: announced(subject),
         })),
       }),
     );
@@ -65,8 +67,13 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     expect(await erasure.idsOf(projectId, ["older", "unknown"])).toEqual(["ada", "anon", "older"]);
     const { remains, ...erased } = await erasure.erase(projectId, ["older", "unknown"]);
     expect(erased).toEqual({
-      ...{ ids: ["ada", "anon", "older"], persons: 1, links: 1, groupMembers: 1 },
-      ...{ spikes: 1, rejected: 2, announcements: 1 },
+      ids: ["ada", "anon", "older"],
+      persons: 1,
+      links: 1,
+      groupMembers: 1,
+      spikes: 1,
+      rejected: 2,
+      announcements: 1,
     });
     expect(remains.length).toBeGreaterThan(0);
 
@@ -100,7 +107,8 @@ describe.each(databases)("the erasure of a person in $kind", (of) => {
     const rejectedOf = (own: string) =>
       others.flatMap((distinctId, n) => [
         rejectedRow(n, {
-          ...{ projectId: own, distinctId },
+          projectId: own,
+          distinctId,
           detail: `more than 100 group types: ${distinctId}`,
         }),
         rejectedRow(n, { projectId: own, detail: `were changed and are taken: ${distinctId}` }),

@@ -47,12 +47,12 @@ export function commitOf(after: number, parts: Partial<Commit>): Commit {
   };
 }
 
-export function placeOf(sequence: number, line = 0): LinePlace {
+function linePlaceAt(sequence: number, line = 0): LinePlace {
   return { lane: "live", partition: 0, epoch: 1, sequence, line };
 }
 
 export function stampOf(n: number): Stamp {
-  return { timeMs: noon + n, rank: rankOf(placeOf(n)) };
+  return { timeMs: noon + n, rank: rankOf(linePlaceAt(n)) };
 }
 
 export function propertiesOf(values: Readonly<Record<string, string>>): PropertyColumns {
@@ -125,7 +125,7 @@ export function groupRow(key: string, parts: Partial<GroupRow> = {}): GroupRow {
 export function linkRow(n: number, a: string, b: string, parts: Partial<LinkRow> = {}): LinkRow {
   return {
     projectId: project,
-    place: placeOf(n),
+    place: linePlaceAt(n),
     a,
     b,
     kind: "identify",
@@ -139,7 +139,7 @@ export function linkRow(n: number, a: string, b: string, parts: Partial<LinkRow>
 export function rejectedRow(n: number, parts: Partial<RejectedRow> = {}): RejectedRow {
   return {
     projectId: project,
-    place: placeOf(n, 3),
+    place: linePlaceAt(n, 3),
     eventUuid: eventUuid(n),
     atMs: noon + n,
     reason: "too_deep",

@@ -55,7 +55,10 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     });
     expect(
       rows.map(({ lane, class: usageClass, events, duplicates }) => [
-        ...[lane, usageClass, events, duplicates],
+        lane,
+        usageClass,
+        events,
+        duplicates,
       ]),
     ).toEqual([
       ["historical", "alias", 5, 0],
@@ -80,7 +83,9 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.projects()).toEqual([]);
     const base = { lane: "live", class: "alias", events: 1, duplicates: 0 } as const;
     const usage = ["shop", "Zoo", "app", "shop"].map((projectId, n) => ({
-      ...{ ...base, projectId, day: `2026-11-2${n}` },
+      ...base,
+      projectId,
+      day: `2026-11-2${n}`,
     }));
     await now.rig.store.commit(commitOf(0, { usage }));
     expect(await now.rig.store.reader.projects()).toEqual(["Zoo", "app", "shop"]);
@@ -229,7 +234,8 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
 
   test("returns the oldest outbox rows until they are published", async () => {
     const outbox = ["z", "a", "m"].map((messageId) => ({
-      ...{ messageId, subject: "penstock.spike.proj_a" },
+      messageId,
+      subject: "penstock.spike.proj_a",
       json: '{"a":1}',
     }));
     await now.rig.store.commit(commitOf(0, { outbox }));

@@ -39,8 +39,11 @@ export function dumpTests(now: { readonly rig: StoreRig }): void {
     } as const;
     const parts = {
       members: [
-        ...[survivor, mergedRow("Zoe", "bob", { n: 0 }), mergedRow("😀", "Zoe")],
-        ...[mergedRow("\u{ffee}", "bob"), personRow("ann", { projectId: "Proj_z" })],
+        survivor,
+        mergedRow("Zoe", "bob", { n: 0 }),
+        mergedRow("😀", "Zoe"),
+        mergedRow("\u{ffee}", "bob"),
+        personRow("ann", { projectId: "Proj_z" }),
       ],
       links: [linkRow(2, "b", "c"), linkRow(1, "z", "a")],
       groups: [groupRow("b"), groupRow("B", { properties: propertiesOf({ n: "1.0" }) })],
@@ -54,8 +57,14 @@ export function dumpTests(now: { readonly rig: StoreRig }): void {
       ],
       spikes: [
         {
-          ...{ projectId: project, subject: "project", startedAtMs: noon, endedAtMs: undefined },
-          ...{ peakPerMinute: 1, baseline: 0.5, threshold: 2, events: 3 },
+          projectId: project,
+          subject: "project",
+          startedAtMs: noon,
+          endedAtMs: undefined,
+          peakPerMinute: 1,
+          baseline: 0.5,
+          threshold: 2,
+          events: 3,
         },
       ],
       incidents: [incident],

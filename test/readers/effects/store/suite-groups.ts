@@ -18,7 +18,9 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     const other = groupRow("acme", { type: "team", version: 3 });
     await now.rig.store.commit(commitOf(0, { groups: [acme, other] }));
     const names = [acme, { ...acme, key: "none" }, other].map(({ projectId, type, key }) => ({
-      ...{ projectId, type, key },
+      projectId,
+      type,
+      key,
     }));
     expect(await now.rig.store.groups(names)).toEqual([acme, other]);
     const newer = { ...acme, properties: propertiesOf({ seats: "11" }), version: 2 };
@@ -26,7 +28,10 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.groups(names)).toEqual([newer, other]);
     const { createdAtMs, updatedAtMs } = acme;
     expect(await now.rig.store.reader.group(names[0]!)).toEqual({
-      ...{ type: "company", key: "acme", createdAtMs, updatedAtMs },
+      type: "company",
+      key: "acme",
+      createdAtMs,
+      updatedAtMs,
       propertiesJson: '{"seats":11}',
       version: 2,
     });

@@ -173,7 +173,11 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     await now.rig.store.commit(commitOf(0, { members, links: [...links].reverse() }));
     await now.rig.store.commit(commitOf(1, { links: again }));
     const shown = links.map(({ a, b, kind, atMs, outcome }, n) => ({
-      ...{ a, b, kind, atMs, outcome },
+      a,
+      b,
+      kind,
+      atMs,
+      outcome,
       eventUuid: links[n]!.eventUuid,
     }));
     const ofAnn = await now.rig.store.reader.links(project, personUuid(project, "old"));

@@ -22,8 +22,13 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
       { projectId: "proj_c", distinctIds: many },
     ]);
     expect(answer.slice(0, 7)).toEqual([
-      ...[firstUuid, null, personUuid(project, "alone"), firstUuid, firstUuid],
-      ...[null, personUuid("proj_b", "alone")],
+      firstUuid,
+      null,
+      personUuid(project, "alone"),
+      firstUuid,
+      firstUuid,
+      null,
+      personUuid("proj_b", "alone"),
     ]);
     expect(answer.slice(7)).toEqual(many.map(() => null));
     expect((await store.reader.personUuids([])).answer).toEqual([]);

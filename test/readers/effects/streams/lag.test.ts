@@ -28,8 +28,15 @@ test("the lag of a recreated stream is all its messages", async () => {
   const { created } = await manager.streams.info(stream);
   const storedAtMs = (await manager.streams.getMessage(stream, { seq: 1 }))!.time.getTime();
   const position: Position = {
-    ...{ stream, lane: "live", partition: 0, epoch: 1, watermarkMs: 1_000, duplicatesFrom: [0, 0] },
-    ...{ created, sequence: 2, trail: [{ sequence: 2, messageId: "b", storedAtMs }] },
+    stream,
+    lane: "live",
+    partition: 0,
+    epoch: 1,
+    watermarkMs: 1_000,
+    duplicatesFrom: [0, 0],
+    created,
+    sequence: 2,
+    trail: [{ sequence: 2, messageId: "b", storedAtMs }],
   };
   const status = async (applied: Position) => {
     const which = { prefix: "penstock", applied: [applied], nowMs: storedAtMs + 60_000 };
@@ -39,7 +46,8 @@ test("the lag of a recreated stream is all its messages", async () => {
   };
   expect(await status(position)).toEqual({ epoch: 1, messages: 0, isLate: false });
   const old = {
-    ...{ created: "2020-01-01T00:00:00Z", sequence: 1_000 },
+    created: "2020-01-01T00:00:00Z",
+    sequence: 1_000,
     trail: [{ sequence: 1_000, messageId: "z", storedAtMs: 1_000 }],
   };
   expect(await status({ ...position, ...old })).toEqual({ epoch: 2, messages: 2, isLate: true });

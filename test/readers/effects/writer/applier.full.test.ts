@@ -26,7 +26,10 @@ async function noPart(): Promise<void> {
 
 function newApplier(store: typeof emptyStore = emptyStore, writePart: WritePart = noPart): Applier {
   const applier = new Applier({
-    ...{ store, writePart, prefix: "penstock", duplicatesBytesMax: 32 * mebibyte },
+    store,
+    writePart,
+    prefix: "penstock",
+    duplicatesBytesMax: 32 * mebibyte,
   });
   applier.begin({ positions: [], incidents: [], largeProperties: [] });
   return applier;

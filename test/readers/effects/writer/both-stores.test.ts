@@ -57,9 +57,7 @@ async function startOn(of: EffectsDatabases): Promise<Running> {
   const place = await of.newDatabase();
   const store = await openedStore(place);
   const people = { groupTypesMax: 3 };
-  const writer = new EffectsWriter({
-    ...{ connection, store, people, prefix: "penstock", log: silent },
-  });
+  const writer = new EffectsWriter({ connection, store, people, prefix: "penstock", log: silent });
   writer.start();
   onTestFinished(async () => {
     await writer.close();
@@ -146,7 +144,9 @@ test("both databases reject only the invalid lines", async () => {
     expect(await reader.personByDistinctId("shop", "nul\ufffdid")).toBeDefined();
     expect(await reader.groupTypes("shop")).toEqual(["nul\ufffdtype", "t2", "t3"]);
     const known = await reader.group({
-      ...{ projectId: "shop", type: "nul\ufffdtype", key: "nul\ufffdkey" },
+      projectId: "shop",
+      type: "nul\ufffdtype",
+      key: "nul\ufffdkey",
     });
     expect(known?.propertiesJson).toBe('{"a\ufffd":"b\ufffd"}');
   }
@@ -190,15 +190,34 @@ describe("the HTTP port of the effects", () => {
     const waits = `wait_for=${live}:1&wait_for=PENSTOCK_HISTORICAL_0:1`;
     const statuses: Record<string, number> = {};
     for (const path of [
-      ...["persons?distinct_id=ada", `persons?distinct_id=anon&${waits}`, "persons?limit=2"],
-      ...[`persons/${uuid}`, `persons/${merged_from[0]}`, `persons/${uuid}/links`, "persons"],
-      ...["persons?distinct_id=Zo%C3%AB%20%F0%9F%A6%8A", "persons?distinct_id=unknown"],
-      ...["persons?distinct_id=%00", "persons?after=%00", "persons?after=0", "persons?limit=0"],
-      ...["groups?type=company&key=acme", "groups?type=company", "groups?type=company&limit=1"],
-      ...["groups?type=%00&key=%00", "groups?type=%00", "groups?type=company&after=%00"],
-      ...[`groups?type=company&key=${"x".repeat(300)}`, "group-types", "groups"],
-      ...["usage", "usage?from=2026-11-20&to=2026-11-20", "usage?from=2027-01-01"],
-      ...["spikes", "spikes?after=%00", "spikes?from=2026-01-01T00:00:00Z"],
+      "persons?distinct_id=ada",
+      `persons?distinct_id=anon&${waits}`,
+      "persons?limit=2",
+      `persons/${uuid}`,
+      `persons/${merged_from[0]}`,
+      `persons/${uuid}/links`,
+      "persons",
+      "persons?distinct_id=Zo%C3%AB%20%F0%9F%A6%8A",
+      "persons?distinct_id=unknown",
+      "persons?distinct_id=%00",
+      "persons?after=%00",
+      "persons?after=0",
+      "persons?limit=0",
+      "groups?type=company&key=acme",
+      "groups?type=company",
+      "groups?type=company&limit=1",
+      "groups?type=%00&key=%00",
+      "groups?type=%00",
+      "groups?type=company&after=%00",
+      `groups?type=company&key=${"x".repeat(300)}`,
+      "group-types",
+      "groups",
+      "usage",
+      "usage?from=2026-11-20&to=2026-11-20",
+      "usage?from=2027-01-01",
+      "spikes",
+      "spikes?after=%00",
+      "spikes?from=2026-01-01T00:00:00Z",
     ]) {
       const [first, second] = await answers(path);
       expect(second, path).toEqual(first);
@@ -207,11 +226,16 @@ describe("the HTTP port of the effects", () => {
     const of = (wanted: number) =>
       Object.keys(statuses).filter((path) => statuses[path] === wanted);
     expect(of(400)).toEqual([
-      ...["persons?after=%00", "persons?after=0", "persons?limit=0"],
-      ...["groups?type=company&after=%00", "groups", "spikes?after=%00"],
+      "persons?after=%00",
+      "persons?after=0",
+      "persons?limit=0",
+      "groups?type=company&after=%00",
+      "groups",
+      "spikes?after=%00",
     ]);
     expect(of(404)).toEqual([
-      ...["persons?distinct_id=unknown", "persons?distinct_id=%00"],
+      "persons?distinct_id=unknown",
+      "persons?distinct_id=%00",
       "groups?type=%00&key=%00",
     ]);
     expect(of(200).length).toBe(Object.keys(statuses).length - 9);

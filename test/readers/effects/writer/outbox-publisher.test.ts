@@ -10,19 +10,23 @@ import { startNatsServer } from "../../../kit/nats-server.ts";
 import { silent, temporaryFolder } from "../../../kit/processes.ts";
 
 const nothing = {
-  ...{
-    positions: [],
-    frames: { live: 0, historical: 0 },
-    members: [],
-    links: [],
-    groups: [],
-    groupMembers: [],
-  },
+  positions: [],
+  frames: { live: 0, historical: 0 },
+  members: [],
+  links: [],
+  groups: [],
+  groupMembers: [],
   largeProperties: [],
 };
 const emptyCommit = {
-  ...{ ...nothing, groupTypes: [], rejected: [], usage: [], activeIds: [], spikes: [] },
-  ...{ activity: [], incidents: [] },
+  ...nothing,
+  groupTypes: [],
+  rejected: [],
+  usage: [],
+  activeIds: [],
+  spikes: [],
+  activity: [],
+  incidents: [],
 };
 
 async function parts() {

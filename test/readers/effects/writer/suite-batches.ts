@@ -36,7 +36,8 @@ export function batchTests(rig: WriterRig): void {
         events: [
           {
             uuid: `00000000-0000-4000-8000-00000000000${nth}`,
-            ...{ distinctId: `paced-${nth}`, receivedAtMs: 1_800_000_000_000 },
+            distinctId: `paced-${nth}`,
+            receivedAtMs: 1_800_000_000_000,
           },
         ],
       });
@@ -65,7 +66,8 @@ export function batchTests(rig: WriterRig): void {
       ...({ lane: "live", projectId: "shop", messageId: `hot-${nth}` } as const),
       events: Array.from({ length: nth === 600 ? 1 : 1_000 }, (_, n) => ({
         uuid: `00000000-0000-4000-8000-${String(nth * 1_000 + n).padStart(12, "0")}`,
-        ...{ distinctId: "hot", receivedAtMs: 1_500_000_000_000 + nth * 2_000 },
+        distinctId: "hot",
+        receivedAtMs: 1_500_000_000_000 + nth * 2_000,
       })),
     }));
     const sequences = await storeFrames(connection, frames);
@@ -198,7 +200,9 @@ export function batchTests(rig: WriterRig): void {
     async () => {
       const lanes = ["live", "historical"] as const;
       const frames = randomFrames(numbersFrom(4), {
-        ...{ count: 80, linkedLanes: lanes, mayRefuse: false },
+        count: 80,
+        linkedLanes: lanes,
+        mayRefuse: false,
       });
       const of = (lane: TestFrame["lane"]) => frames.filter((frame) => frame.lane === lane);
       const dumps: string[][] = [];
@@ -306,7 +310,9 @@ export function batchTests(rig: WriterRig): void {
       };
       const link = { event: "$identify", kind: "identify" };
       const identify = (distinctId: string, anonymous: string) => ({
-        ...{ ...link, distinctId, properties: { $anon_distinct_id: anonymous } },
+        ...link,
+        distinctId,
+        properties: { $anon_distinct_id: anonymous },
       });
       // The project has events in both partitions, as if two gateways had different settings.
       for (let at = 0; at < 8; at++) {
@@ -340,7 +346,9 @@ function withoutOrderOfLinks(line: string): string {
 function setFrame(set: Record<string, unknown>, ids: readonly string[], nth: number): TestFrame {
   const events = ids.map((distinctId, at) => ({
     uuid: `00000000-0000-4000-8000-${String(nth * 10_000 + at).padStart(12, "0")}`,
-    ...{ distinctId, receivedAtMs: 1_800_000_000_000 + nth, set },
+    distinctId,
+    receivedAtMs: 1_800_000_000_000 + nth,
+    set,
   }));
   return { lane: "live", projectId: "shop", messageId: `set-${nth}`, events };
 }

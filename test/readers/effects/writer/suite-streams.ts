@@ -350,8 +350,11 @@ export function streamTests(rig: WriterRig): void {
         };
         const lane = nth % 3 === 0 ? "historical" : "live";
         return {
-          ...{ lane, partition: nth % 2, projectId: `p${nth % 2}` },
-          ...{ messageId: `large-${nth}`, events: [event] },
+          lane,
+          partition: nth % 2,
+          projectId: `p${nth % 2}`,
+          messageId: `large-${nth}`,
+          events: [event],
         };
       });
       await storeFrames(connection, frames);
@@ -407,16 +410,19 @@ export function streamTests(rig: WriterRig): void {
     const same = await verify({ ...comparing, into: await rig.openStore() });
     expect(same).toEqual({ messages: 30, missing: 0, differences: [], explained: [] });
     const nothing = {
-      ...{
-        positions: [],
-        frames: { live: 0, historical: 0 },
-        members: [],
-        links: [],
-        groups: [],
-        groupMembers: [],
-      },
+      positions: [],
+      frames: { live: 0, historical: 0 },
+      members: [],
+      links: [],
+      groups: [],
+      groupMembers: [],
       largeProperties: [],
-      ...{ rejected: [], usage: [], activeIds: [], spikes: [], activity: [], incidents: [] },
+      rejected: [],
+      usage: [],
+      activeIds: [],
+      spikes: [],
+      activity: [],
+      incidents: [],
     };
     const groupTypes = [{ projectId: "p9", type: "planet" }];
     await store.commit({

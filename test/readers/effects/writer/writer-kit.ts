@@ -60,8 +60,10 @@ export async function describeWriter(
   const nats = await startNatsServer({ syncInterval: "2m", binary: servers[kind]() });
   const databases = await startDatabases(kind);
   const connection = await connect({
-    ...{ servers: nats.url, maxReconnectAttempts: -1 },
-    ...{ reconnectTimeWait: 20, reconnectJitter: 0 },
+    servers: nats.url,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 20,
+    reconnectJitter: 0,
   });
   afterAll(async () => {
     await connection.close();
@@ -94,7 +96,9 @@ function rigOf(parts: Pick<WriterRig, "nats" | "databases" | "connection">): Wri
     },
     startWriter(settings) {
       const writer = new EffectsWriter({
-        ...{ connection, prefix: "penstock", log: silent },
+        connection,
+        prefix: "penstock",
+        log: silent,
         ...settings,
       });
       writer.start();

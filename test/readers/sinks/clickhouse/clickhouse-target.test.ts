@@ -123,23 +123,47 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     const rows = await asked(url, `SELECT * FROM ${database}.events ORDER BY timestamp`);
     expect(rows).toMatchObject([
       {
-        ...{ project_id: "shop", event: 'a "name" é', distinct_id: "id\n1\0" },
-        ...{ timestamp: at("2026-11-22 03:04:05", "678"), sent_at: at("2026-11-22 03:04:05") },
+        project_id: "shop",
+        event: 'a "name" é',
+        distinct_id: "id\n1\0",
+        timestamp: at("2026-11-22 03:04:05", "678"),
+        sent_at: at("2026-11-22 03:04:05"),
         received_at: at("2026-11-22 03:04:06", "678"),
-        ...{ ip: "1.2.3.4", kind: "pageview", person_profile: 0, historical: 1, properties },
+        ip: "1.2.3.4",
+        kind: "pageview",
+        person_profile: 0,
+        historical: 1,
+        properties,
         // Old servers show the first supported day for an empty date.
-        ...{ day: hasMilliseconds ? "1970-01-01" : "0000-00-00" },
-        ...{ timestamp_sent: hasMilliseconds ? "1900-01-01 00:00:00.000" : "0000-00-00 00:00:00" },
-        ...{ set: '{"x":1}', set_once: '{"y":{}}', unset: '["z"]' },
-        ...{ stream: live, sequence: "1", line: 0 },
+        day: hasMilliseconds ? "1970-01-01" : "0000-00-00",
+        timestamp_sent: hasMilliseconds ? "1900-01-01 00:00:00.000" : "0000-00-00 00:00:00",
+        set: '{"x":1}',
+        set_once: '{"y":{}}',
+        unset: '["z"]',
+        stream: live,
+        sequence: "1",
+        line: 0,
       },
       {
-        ...{ project_id: "shop", event: "odd", distinct_id: "d", day: "2026-11-23" },
+        project_id: "shop",
+        event: "odd",
+        distinct_id: "d",
+        day: "2026-11-23",
         timestamp: at("2026-11-23 23:59:59", "999"),
         received_at: at("2026-11-23 23:59:59", "999"),
-        ...{ timestamp_sent: null, sent_at: null, ip: "", kind: "custom", person_profile: 1 },
-        ...{ historical: 0, properties: '{"event":"no"}', set: "", set_once: "", unset: "" },
-        ...{ stream: live, sequence: "1", line: 2 },
+        timestamp_sent: null,
+        sent_at: null,
+        ip: "",
+        kind: "custom",
+        person_profile: 1,
+        historical: 0,
+        properties: '{"event":"no"}',
+        set: "",
+        set_once: "",
+        unset: "",
+        stream: live,
+        sequence: "1",
+        line: 2,
       },
     ]);
   });
@@ -340,7 +364,8 @@ describe.each(clickHouses)("the ClickHouse sink", (clickhouse) => {
     const { origin, username, password } = new URL(url);
     const sql = "SELECT throwIf(number = 900000), number FROM numbers(1000000)";
     const answer = await fetch(`${origin}/?max_block_size=1000`, {
-      ...{ method: "POST", body: sql },
+      method: "POST",
+      body: sql,
       headers: { "x-clickhouse-user": username, "x-clickhouse-key": password },
     });
     expect(answer.status).toBe(200);

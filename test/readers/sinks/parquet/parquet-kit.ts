@@ -25,13 +25,11 @@ export function parquetTarget(
   options: Partial<ParquetTargetOptions> = {},
 ): ParquetTarget {
   return new ParquetTarget({
-    ...{
-      folder,
-      pid: process.pid,
-      segmentBytesMax: 67_108_864,
-      segmentAgeMsMax: 60_000,
-      log: silent,
-    },
+    folder,
+    pid: process.pid,
+    segmentBytesMax: 67_108_864,
+    segmentAgeMsMax: 60_000,
+    log: silent,
     ...options,
   });
 }

@@ -131,7 +131,8 @@ function batchOf(sequence: number): SinkBatch {
     before: new Map(sequence === 1 ? [] : [[name.stream, before]]),
     positions: [{ ...name, ...place }],
     events: [sinkRecord({ uuid: uuidOf(sequence), sequence })],
-    ...{ rejected: [], incidents: [] },
+    rejected: [],
+    incidents: [],
   };
 }
 

@@ -84,7 +84,10 @@ test("a Parquet sink writes the fields of a record as columns", async () => {
   };
   await storeFrames(connection, [
     {
-      ...{ lane: "live", projectId: "shop", messageId: "m", events: [] },
+      lane: "live",
+      projectId: "shop",
+      messageId: "m",
+      events: [],
       text: `${first}\n\n${second}\n${storedLine(long, "shop", "live")}\n`,
     },
   ]);
@@ -96,19 +99,23 @@ test("a Parquet sink writes the fields of a record as columns", async () => {
     "SELECT column_name, column_type FROM (DESCRIBE FROM events)",
   );
   expect(columns.map(({ column_name: name, column_type: type }) => `${name} ${type}`)).toEqual([
-    ...["uuid VARCHAR", "event VARCHAR", "distinct_id VARCHAR"],
+    "uuid VARCHAR",
+    "event VARCHAR",
+    "distinct_id VARCHAR",
     ...["timestamp", "received_at", "stored_at", "timestamp_sent", "sent_at"].map(
       (name) => `${name} TIMESTAMP WITH TIME ZONE`,
     ),
-    ...["ip VARCHAR", "kind VARCHAR", "person_profile BOOLEAN", "historical BOOLEAN"],
-    ...[
-      "person_uuid VARCHAR",
-      "properties VARCHAR",
-      "set VARCHAR",
-      "set_once VARCHAR",
-      "unset VARCHAR",
-    ],
-    ...["day DATE", "project_id VARCHAR"],
+    "ip VARCHAR",
+    "kind VARCHAR",
+    "person_profile BOOLEAN",
+    "historical BOOLEAN",
+    "person_uuid VARCHAR",
+    "properties VARCHAR",
+    "set VARCHAR",
+    "set_once VARCHAR",
+    "unset VARCHAR",
+    "day DATE",
+    "project_id VARCHAR",
   ]);
   const rows = await asked(
     folder,
@@ -120,22 +127,38 @@ test("a Parquet sink writes the fields of a record as columns", async () => {
   );
   expect(rows).toEqual([
     {
-      ...{ project_id: "shop", event: 'a "name" é\n\0\x1e\x1f\r', distinct_id: "id\n1" },
+      project_id: "shop",
+      event: 'a "name" é\n\0\x1e\x1f\r',
+      distinct_id: "id\n1",
       timestamp: String(Date.parse("0000-01-02T03:04:05.678Z")),
       timestamp_sent: String(Date.parse("2026-11-22T03:00:00.001Z")),
       received_at: String(receivedAtMs),
       sent_at: String(Date.parse("2026-11-22T03:04:05.000Z")),
-      ...{ ip: "1.2.3.4", kind: "pageview", person_profile: false, historical: true },
+      ip: "1.2.3.4",
+      kind: "pageview",
+      person_profile: false,
+      historical: true,
       properties: properties.replace("\r", " "),
-      ...{ set: '{"x":1}', set_once: '{"y":{}}', unset: '["z"]' },
+      set: '{"x":1}',
+      set_once: '{"y":{}}',
+      unset: '["z"]',
     },
     {
-      ...{ project_id: "shop", event: "odd", distinct_id: "d" },
+      project_id: "shop",
+      event: "odd",
+      distinct_id: "d",
       timestamp: String(Date.parse("9999-12-31T23:59:59.999Z")),
       timestamp_sent: null,
       received_at: String(Date.parse("9999-12-31T23:59:59.999Z")),
-      ...{ sent_at: null, ip: null, kind: "custom", person_profile: true, historical: false },
-      ...{ properties: '{"event":"no"}', set: null, set_once: null, unset: null },
+      sent_at: null,
+      ip: null,
+      kind: "custom",
+      person_profile: true,
+      historical: false,
+      properties: '{"event":"no"}',
+      set: null,
+      set_once: null,
+      unset: null,
     },
   ]);
   const [{ length } = {}] = await asked(
@@ -225,7 +248,10 @@ test("a Parquet sink writes one file for each of many projects", async () => {
   await storeFrames(
     connection,
     projects.map((projectId) => ({
-      ...{ lane: "live" as const, projectId, messageId: projectId, partition: 0 },
+      lane: "live" as const,
+      projectId,
+      messageId: projectId,
+      partition: 0,
       events: [{ uuid: uuid(), distinctId: "d", receivedAtMs }],
     })),
   );

@@ -33,9 +33,19 @@ test("large rows are distributed over several files", () => {
 test("each row has its own times, address, kind and flags", () => {
   const base = event("a", json(1));
   const changes: Partial<SinkRecord["origin"]>[] = [
-    ...[{}, { receivedAtMs: 1 }, { timestampSentMs: 2 }, { sentAtMs: 3 }, { ip: "127.0.0.1" }],
-    ...[{ ip: "" }, { kind: "$identify" }, { personProfile: false }, { historical: true }, {}],
-    ...[{ receivedAtMs: 1 }, { sentAtMs: 0 }, {}],
+    {},
+    { receivedAtMs: 1 },
+    { timestampSentMs: 2 },
+    { sentAtMs: 3 },
+    { ip: "127.0.0.1" },
+    { ip: "" },
+    { kind: "$identify" },
+    { personProfile: false },
+    { historical: true },
+    {},
+    { receivedAtMs: 1 },
+    { sentAtMs: 0 },
+    {},
   ];
   const events = changes.map((change) => ({ ...base, origin: { ...base.origin, ...change } }));
   events.splice(11, 0, { ...base, storedAtMs: storedAtMs + 1 });

@@ -4,7 +4,10 @@ import { SeenEvents } from "../../../../src/readers/sinks/parquet/seen-events.ts
 const uuidOf = (index: number): string =>
   `0190aaaa-bbbb-7ccc-8ddd-${index.toString(16).padStart(12, "0")}`;
 const inProject = (uuid: string, projectId = "shop", event = "e", distinctId = "u") => ({
-  ...{ uuid, projectId, event, distinctId },
+  uuid,
+  projectId,
+  event,
+  distinctId,
 });
 
 test("an event counts as seen only for the same project and uuid", () => {

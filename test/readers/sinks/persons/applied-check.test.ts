@@ -7,9 +7,7 @@ import {
 
 const [early, late] = ["2026-11-20T10:00:00.123456789Z", "2026-11-22T10:00:00Z"];
 const needed: NeededMessage = { stream: "S", sequence: 7, created: early, messageId: "m-7" };
-const applied: AppliedTo = {
-  ...{ stream: "S", sequence: 7, epoch: 1, created: early, messageId: "m-7" },
-};
+const applied: AppliedTo = { stream: "S", sequence: 7, epoch: 1, created: early, messageId: "m-7" };
 
 test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
   ["the same", {}, undefined],

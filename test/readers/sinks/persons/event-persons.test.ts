@@ -179,15 +179,23 @@ test("a sink with persons adds the column person_uuid to a table", async () => {
     ),
     positions: [
       {
-        ...{ stream: "PENSTOCK_LIVE_0", lane: "live" as const, partition: 0, epoch: 1 },
-        ...{ created: "now", sequence, trail: [] },
+        stream: "PENSTOCK_LIVE_0",
+        lane: "live" as const,
+        partition: 0,
+        epoch: 1,
+        created: "now",
+        sequence,
+        trail: [],
       },
     ],
-    ...{ rejected: [], incidents: [] },
+    rejected: [],
+    incidents: [],
   });
   const eventOf = (n: number, personUuid: string) =>
     sinkRecord({
-      ...{ sequence: n, storedAtMs: Date.UTC(2026, 10, n), personUuid },
+      sequence: n,
+      storedAtMs: Date.UTC(2026, 10, n),
+      personUuid,
       uuid: `00000000-0000-4000-8000-00000000000${n}`,
     });
   const uuid = "c57c0f36-d418-5153-8f2c-7ed22cf511ee";

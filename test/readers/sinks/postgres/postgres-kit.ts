@@ -8,7 +8,10 @@ export function sinkRecordOf(sequence: number, properties: object, storedAtMs: n
   const json = Buffer.from(JSON.stringify(properties));
   const { origin } = sinkRecord();
   return sinkRecord({
-    ...{ stream, sequence, storedAtMs, timestampMs: storedAtMs },
+    stream,
+    sequence,
+    storedAtMs,
+    timestampMs: storedAtMs,
     uuid: `00000000-0000-4000-8000-${String(sequence).padStart(12, "0")}`,
     properties: json,
     origin: { ...origin, receivedAtMs: storedAtMs, ip: "203.0.113.7" },
@@ -21,6 +24,8 @@ export function batchOf(events: readonly SinkRecord[], after: number): SinkBatch
   return {
     before: new Map(after === 0 ? [] : [[stream, { epoch: 1, sequence: after }]]),
     positions: [{ ...name, sequence, trail: [] }],
-    ...{ events, rejected: [], incidents: [] },
+    events,
+    rejected: [],
+    incidents: [],
   };
 }

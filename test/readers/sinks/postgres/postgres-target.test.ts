@@ -23,8 +23,10 @@ import { startSink } from "../sink-kit.ts";
 const nats = await startNatsServer({ syncInterval: "2m", binary: findNatsServer() });
 const postgres = await startPostgres();
 const connection: NatsConnection = await connect({
-  ...{ servers: nats.url, maxReconnectAttempts: -1 },
-  ...{ reconnectTimeWait: 20, reconnectJitter: 0 },
+  servers: nats.url,
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: 20,
+  reconnectJitter: 0,
 });
 afterAll(async () => {
   await connection.close();
@@ -122,22 +124,38 @@ test("the PostgreSQL sink writes the fields of a record as columns", async () =>
   );
   expect(rows).toEqual([
     {
-      ...{ project_id: "shop", event: 'a "name" é', distinct_id: "id\n1" },
+      project_id: "shop",
+      event: 'a "name" é',
+      distinct_id: "id\n1",
       timestamp: "0001-01-02 03:04:05.678+00 BC",
       timestamp_sent: "2026-11-22 03:00:00.001+00",
       received_at: "2026-11-22 03:04:05.678+00",
       sent_at: "2026-11-22 03:04:05+00",
-      ...{ ip: "1.2.3.4", kind: "pageview", person_profile: false, historical: true },
+      ip: "1.2.3.4",
+      kind: "pageview",
+      person_profile: false,
+      historical: true,
       properties: '{"a": 1000, "b": "é \\" \\\\", "c": [null, 12345678901234567890.12345]}',
-      ...{ set: { x: 1 }, set_once: { y: {} }, unset: ["z"] },
+      set: { x: 1 },
+      set_once: { y: {} },
+      unset: ["z"],
     },
     {
-      ...{ project_id: "shop", event: "odd", distinct_id: "d" },
+      project_id: "shop",
+      event: "odd",
+      distinct_id: "d",
       timestamp: "9999-12-31 23:59:59.999+00",
       timestamp_sent: null,
       received_at: "9999-12-31 23:59:59.999+00",
-      ...{ sent_at: null, ip: null, kind: "custom", person_profile: true, historical: false },
-      ...{ properties: '{"event": "no"}', set: null, set_once: null, unset: null },
+      sent_at: null,
+      ip: null,
+      kind: "custom",
+      person_profile: true,
+      historical: false,
+      properties: '{"event": "no"}',
+      set: null,
+      set_once: null,
+      unset: null,
     },
   ]);
 });

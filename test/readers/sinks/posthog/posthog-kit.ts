@@ -20,7 +20,10 @@ export function targetTo(
   { limits, ...options }: Partial<TargetOptions> = {},
 ): PosthogTarget {
   return new PosthogTarget({
-    ...{ url, folder: options.folder ?? newFolder(), acceptRefused: false, log: silent },
+    url,
+    folder: options.folder ?? newFolder(),
+    acceptRefused: false,
+    log: silent,
     pid: process.pid,
     keyOf: async (project) => `key-${project}`,
     ...options,
@@ -42,7 +45,10 @@ export function frameOf(projectId: string, events: readonly Partial<TestEvent>[]
     projectId,
     messageId: `posthog-${++numbers}`,
     events: events.map((event, n) => ({
-      ...{ uuid: nextUuid(), distinctId: "d", receivedAtMs, properties: { n } },
+      uuid: nextUuid(),
+      distinctId: "d",
+      receivedAtMs,
+      properties: { n },
       ...event,
     })),
   };

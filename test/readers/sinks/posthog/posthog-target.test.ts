@@ -93,17 +93,21 @@ test("the PostHog sink delivers an event as it was stored", async () => {
   const [request] = upstream.requests;
   expect(request?.headers["content-encoding"]).toBe("gzip");
   expect(request?.body).toEqual({
-    ...{ api_key: 'phc_"quoted"', historical_migration: true },
+    api_key: 'phc_"quoted"',
+    historical_migration: true,
     batch: [
       {
         properties: { a: 1000, zip: [1.2345678901234567e19], $ip: "1.2.3.4", $unset: ["z"] },
-        ...{ $set: { x: 1 }, $set_once: { y: {} } },
+        $set: { x: 1 },
+        $set_once: { y: {} },
       },
       { properties: { $ip: "0.0.0.0" } },
       { properties: { $ip: "9.9.9.9", $unset: ["a"] } },
       { properties: { $ip: "1.2.3.4" } },
     ].map((one, at) => ({
-      ...{ uuid: uuids[at], event: 'a "name" é', distinct_id: "id\n1" },
+      uuid: uuids[at],
+      event: 'a "name" é',
+      distinct_id: "id\n1",
       timestamp: "2026-01-02T03:04:05.678Z",
       ...one,
     })),
@@ -164,7 +168,10 @@ test("the PostHog sink rejects an event that the upstream rejects", async () => 
   const records = aside.map(({ record }) => (JSON.parse(String(record)) as { uuid: string }).uuid);
   expect(records).toEqual(bad);
   expect(aside[0]).toMatchObject({
-    ...{ project_id: "shop", stream: "PENSTOCK_LIVE_0", line: 11, reason: "value" },
+    project_id: "shop",
+    stream: "PENSTOCK_LIVE_0",
+    line: 11,
+    reason: "value",
     detail: "400: a number is out of range",
   });
   const expected = frame.events.map(({ uuid }) => uuid).filter((uuid) => !bad.includes(uuid));

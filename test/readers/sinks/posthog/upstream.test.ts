@@ -36,8 +36,11 @@ test.each([
 
 test("the PostHog sink rejects only events that a Penstock gateway dropped", () => {
   const said = {
-    ...{ status: "Ok", accepted: 1, dropped: 2 },
-    ...{ errors: [note(2, "event_too_large")], warnings: [note(0, "no_event"), note(1, "x")] },
+    status: "Ok",
+    accepted: 1,
+    dropped: 2,
+    errors: [note(2, "event_too_large")],
+    warnings: [note(0, "no_event"), note(1, "x")],
   };
   expect(read(200, said)).toEqual({
     kind: "taken",

@@ -9,7 +9,7 @@ export const rebuiltSchemaName = "penstock_effects_rebuilt";
  * Creates or upgrades the tables in one transaction. The caller must hold the writer's lock.
  * Rejects with a StoreError if a newer release has created the tables.
  */
-export async function bringUpToDate(
+export async function migrate(
   client: ClientBase,
   shown: string,
   schema = schemaName,

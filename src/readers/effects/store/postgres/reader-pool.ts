@@ -112,7 +112,10 @@ export class ReaderPool {
 
   async #longClient(): Promise<Client> {
     const client = await connect(this.#address, {
-      ...{ name, schema, statementMsMax: this.#longStatementMsMax, idleMsMax: 0 },
+      name,
+      schema,
+      statementMsMax: this.#longStatementMsMax,
+      idleMsMax: 0,
     });
     try {
       await selectRows(client, keepAliveSql);

@@ -17,7 +17,7 @@ import {
 import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
-import { bringUpToDate, hints, schemaName } from "./migrate.ts";
+import { hints, migrate, schemaName } from "./migrate.ts";
 
 /** The numbers are arbitrary. PostgreSQL releases an advisory lock when the connection ends. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
@@ -105,7 +105,9 @@ export class WriterSession {
 
   async #newClient(): Promise<Client> {
     const client = await connect(this.#address, {
-      ...{ name: this.#name, statementMsMax, schema: this.#schema },
+      name: this.#name,
+      statementMsMax,
+      schema: this.#schema,
     });
     client.on("error", () => {
       if (this.#client === client) this.#letGo();
@@ -115,7 +117,7 @@ export class WriterSession {
       await selectRows(client, checkSql);
       await this.#takeLock(client);
       if (this.#isNew) await client.query(`DROP SCHEMA IF EXISTS ${this.#schema} CASCADE`);
-      await bringUpToDate(client, this.#address.shown, this.#schema);
+      await migrate(client, this.#address.shown, this.#schema);
       this.#isNew = false;
       return client;
     } catch (error) {

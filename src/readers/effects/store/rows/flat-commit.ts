@@ -194,9 +194,21 @@ function pushPosition({ duplicatesFrom, ...row }: Position, values: Value[]): vo
 const pieceCharsMax = 2_097_152;
 
 export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
-  ...{ positions: [], frames: { live: 0, historical: 0 }, members: [], links: [], groups: [] },
-  ...{ groupTypes: [], groupMembers: [], largeProperties: [], rejected: [], usage: [] },
-  ...{ activeIds: [], spikes: [], activity: [], incidents: [], outbox: [] },
+  positions: [],
+  frames: { live: 0, historical: 0 },
+  members: [],
+  links: [],
+  groups: [],
+  groupTypes: [],
+  groupMembers: [],
+  largeProperties: [],
+  rejected: [],
+  usage: [],
+  activeIds: [],
+  spikes: [],
+  activity: [],
+  incidents: [],
+  outbox: [],
 };
 
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;

@@ -84,8 +84,14 @@ const stored: readonly Stored[] = [
 export const sqlite: Dialect = {
   name: "sqlite",
   types: {
-    ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
-    ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
+    text: "TEXT",
+    uuid: "BLOB",
+    integer: "INTEGER",
+    int32: "INTEGER",
+    real: "REAL",
+    boolean: "INTEGER",
+    json: "TEXT",
+    bytes: "BLOB",
   },
   /** SQLite does not store this column. It computes the value at each write, which takes 3 µs. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
@@ -109,9 +115,15 @@ export const sqlite: Dialect = {
 export const postgres: Dialect = {
   name: "postgres",
   types: {
-    ...{ text: 'text COLLATE "C"', uuid: "uuid", integer: "bigint", int32: "integer" },
+    text: 'text COLLATE "C"',
+    uuid: "uuid",
+    integer: "bigint",
+    int32: "integer",
     // The type is json, because jsonb would change the text.
-    ...{ real: "double precision", boolean: "boolean", json: "json", bytes: "bytea" },
+    real: "double precision",
+    boolean: "boolean",
+    json: "json",
+    bytes: "bytea",
   },
   computed: (name, of) => `${name} timestamptz GENERATED ALWAYS AS (${of}) STORED`,
   time: (ms) => `to_timestamp(${ms} / 1000.0::float8)`,

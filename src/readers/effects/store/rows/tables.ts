@@ -225,6 +225,16 @@ export const incidents = table(
 );
 
 export const tablesOfProjects = [
-  ...[members, links, groups, groupTypes, groupMembers, largeProperties],
-  ...[usage, activeIds, spikes, activity, rejected, rejectedTotals],
+  members,
+  links,
+  groups,
+  groupTypes,
+  groupMembers,
+  largeProperties,
+  usage,
+  activeIds,
+  spikes,
+  activity,
+  rejected,
+  rejectedTotals,
 ] as const;

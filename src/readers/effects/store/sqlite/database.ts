@@ -55,7 +55,7 @@ export class Database {
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
           PRAGMA journal_size_limit = ${logBytesMax};`);
-        bringUpToDate(file, db);
+        migrate(file, db);
       } catch (error) {
         db.close();
         throw error;
@@ -156,7 +156,7 @@ function spillBeside(file: string, db: DatabaseSync): void {
   }
 }
 
-function bringUpToDate(file: string, db: DatabaseSync): void {
+function migrate(file: string, db: DatabaseSync): void {
   db.exec("BEGIN IMMEDIATE");
   try {
     db.exec("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT");

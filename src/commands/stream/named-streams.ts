@@ -1,7 +1,15 @@
-import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/nats-core";
+// The streams that an operator names, and counts of their messages.
+
+import {
+  AckPolicy,
+  DeliverPolicy,
+  type JetStreamManager,
+  jetstream,
+  type StreamInfo,
+} from "@nats-io/jetstream";
+import { type NatsConnection, nuid } from "@nats-io/nats-core";
 import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
-import { ledStreamInfo } from "../../platform/nats/api.ts";
+import { ledStreamInfo, nanosPerMs } from "../../platform/nats/api.ts";
 import { lanes, rejectedLane, type StreamLane } from "../../platform/nats/names.ts";
 import {
   findRejectedStreams,
@@ -10,8 +18,6 @@ import {
 } from "../../readers/stream/stored-stream.ts";
 import { CommandError, type ConfiguredCommand, usageExitCode } from "../context.ts";
 import { managerFor } from "../nats.ts";
-import { counted } from "../terminal.ts";
-import { countFrom, effectsPositions, readersOf } from "./readers.ts";
 
 export interface NamedStream extends StreamName<StreamLane> {
   readonly info: StreamInfo;
@@ -54,16 +60,52 @@ export async function namedStreams(
   return found;
 }
 
-/** Selects the messages to remove: all before a sequence or time, optionally of one subject. */
-export interface Doomed {
+/** The messages before a sequence or time, optionally of one subject. */
+export interface MessageRange {
   readonly before: number | Date;
   readonly subject?: string | undefined;
 }
 
-export async function countDoomed(
+export interface RangeCheck {
+  /** The command, with which errors begin. */
+  readonly doing: string;
+  readonly ranges: readonly (readonly [NamedStream, MessageRange])[];
+}
+
+interface Which {
+  readonly from: number | Date;
+  readonly subject?: string | undefined;
+}
+
+const countingMs = 10_000;
+
+export async function countFrom(
+  manager: JetStreamManager,
+  stream: string,
+  { from, subject }: Which,
+): Promise<number> {
+  const name = `penstock_count_${nuid.next()}`;
+  const start =
+    typeof from === "number"
+      ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, from) }
+      : { deliver_policy: DeliverPolicy.StartTime, opt_start_time: from.toISOString() };
+  const { num_pending: pending } = await manager.consumers.add(stream, {
+    name,
+    ...start,
+    ack_policy: AckPolicy.None,
+    mem_storage: true,
+    num_replicas: 1,
+    inactive_threshold: countingMs * nanosPerMs,
+    ...(subject === undefined ? {} : { filter_subject: subject }),
+  });
+  await manager.consumers.delete(stream, name).catch(() => {});
+  return pending;
+}
+
+export async function countRange(
   manager: JetStreamManager,
   { stream, info }: NamedStream,
-  { before, subject }: Doomed,
+  { before, subject }: MessageRange,
 ): Promise<number> {
   const all = await countFrom(manager, stream, { from: info.state.first_seq, subject });
   return Math.max(0, all - (await countFrom(manager, stream, { from: before, subject })));
@@ -75,10 +117,10 @@ export async function countDoomed(
  */
 export async function sameStreams(
   manager: JetStreamManager,
-  { doing, doomed }: Pick<UnreadCheck, "doing" | "doomed">,
-): Promise<[NamedStream, Doomed][]> {
-  const found: [NamedStream, Doomed][] = [];
-  for (const [one, which] of doomed) {
+  { doing, ranges }: RangeCheck,
+): Promise<[NamedStream, MessageRange][]> {
+  const found: [NamedStream, MessageRange][] = [];
+  for (const [one, which] of ranges) {
     const info = await ledStreamInfo(manager, one.stream);
     if (info === undefined)
       throw new CommandError(`${doing}: the stream ${one.stream} no longer exists`);
@@ -91,56 +133,33 @@ export async function sameStreams(
   return found;
 }
 
-interface UnreadCheck {
-  /** The command, with which errors begin. */
-  readonly doing: string;
-  readonly doomed: readonly (readonly [NamedStream, Doomed])[];
-  /** Whether the database of the effects is checked. */
-  readonly effects: boolean;
+interface OfSubject {
+  readonly stream: string;
+  readonly subject: string;
+  readonly stop: AbortSignal;
 }
 
-/**
- * Returns a text for each reader that has not read some of the messages. Messages that are stored
- * meanwhile may count as unread.
- */
-export async function unreadOf(
-  { config }: ConfiguredCommand,
+/** Returns the size of the messages that are read until `stop` aborts. Only the headers are read. */
+export async function messageBytesOf(
   manager: JetStreamManager,
-  { doing, doomed: all, effects }: UnreadCheck,
-): Promise<string[]> {
-  // Nothing reads rejected events in order.
-  const doomed = all.filter(([{ lane }]) => lane !== rejectedLane);
-  if (doomed.length === 0) return [];
-  const applied = effects ? await effectsPositions(config, doing) : undefined;
-  const found: string[] = [];
-  for (const [{ stream, info }, { before, subject }] of doomed) {
-    const readers: { name: string; readTo: number }[] = await readersOf(manager, stream, effects);
-    if (applied !== undefined) {
-      const position = applied.get(stream);
-      // The position may be in an earlier stream of the same name.
-      const readTo = position?.created === info.created ? position.sequence : 0;
-      readers.push({ name: "the effects database", readTo });
-    }
-    const kept = await countFrom(manager, stream, { from: before, subject });
-    for (const { name, readTo } of readers) {
-      if (readTo >= info.state.last_seq) continue;
-      const from = Math.max(readTo + 1, info.state.first_seq);
-      const unread = (await countFrom(manager, stream, { from, subject })) - kept;
-      if (unread > 0) found.push(`${name} has not read ${counted(unread, "message")} of ${stream}`);
-    }
+  connection: NatsConnection,
+  { stream, subject, stop }: OfSubject,
+): Promise<{ readonly messages: number; readonly bytes: number }> {
+  const { state } = await manager.streams.info(stream, { subjects_filter: subject });
+  const expected = state.subjects?.[subject] ?? 0;
+  let [messages, bytes] = [0, 0];
+  if (expected === 0) return { messages, bytes };
+  const js = jetstream(connection, { timeout: countingMs });
+  const consumer = await js.consumers.get(stream, { filter_subjects: subject, headers_only: true });
+  const found = await consumer.consume();
+  const idle = setTimeout(() => found.stop(), countingMs);
+  for await (const message of found) {
+    idle.refresh();
+    messages++;
+    bytes += Number(message.headers?.get("Nats-Msg-Size") ?? 0) + subject.length;
+    if (message.info.pending === 0 || messages >= expected || stop.aborted) break;
   }
-  return found;
-}
-
-/** Throws a CommandError if a reader has not read some of the messages. */
-export async function requireRead(
-  command: ConfiguredCommand,
-  manager: JetStreamManager,
-  check: UnreadCheck,
-): Promise<void> {
-  const unread = await unreadOf(command, manager, check);
-  if (unread.length > 0)
-    throw new CommandError(
-      `${check.doing}: readers have not yet read some of the messages to be removed: ${unread.join("; ")}. Nothing was changed. Wait until the messages are read, or remove them anyway with --unread. Effects and sinks then stop until they are started with --accept-expired. Durable consumers of programs continue without the removed messages, without a notice`,
-    );
+  clearTimeout(idle);
+  await consumer.delete().catch(() => {});
+  return { messages, bytes };
 }

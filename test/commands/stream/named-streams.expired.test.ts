@@ -1,7 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { messageBytesOf } from "../../../src/commands/stream/readers.ts";
+import { messageBytesOf } from "../../../src/commands/stream/named-streams.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { streamRig } from "./stream-kit.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { portAccess } from "../../src/app/port-access.ts";
+import { portAccess } from "../../src/app/require-token.ts";
 import { CommandError } from "../../src/commands/context.ts";
 import { checkTokens } from "../../src/commands/doctor/ports.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";

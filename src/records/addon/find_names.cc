@@ -1,0 +1,78 @@
+#include "find_names.h"
+
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+/**
+ * Number of slots that can have a name. With a limit, a client that fills the table or chooses
+ * names with the same hash cannot make the search long.
+ */
+constexpr size_t kProbesMax = 8;
+
+/** An item whose distinct id is an object or an array is not plain. */
+constexpr uint32_t kContainerIds =
+    (kObject & kArray) << 4 * kDistinctId | (kObject & kArray) << 4 * kPropertiesDistinctId;
+
+uint64_t bytes_of(const uint8_t* name, size_t length) noexcept {
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, name, length);
+  return bytes;
+}
+
+/** The upper half of the product depends on all bits, and is folded into the lower half. */
+uint64_t mixed(uint64_t hash, uint64_t bytes) noexcept {
+  hash = (hash ^ bytes) * 0x9E3779B97F4A7C15;
+  return hash ^ hash >> 32;
+}
+
+uint32_t name_hash(const uint8_t* name, size_t length) noexcept {
+  constexpr size_t kStep = sizeof(uint64_t);
+  uint64_t hash = 0;
+  for (size_t at = 0; at + kStep < length; at += kStep)
+    hash = mixed(hash, bytes_of(name + at, kStep));
+  hash =
+      mixed(hash, length < kStep ? bytes_of(name, length) : bytes_of(name + length - kStep, kStep));
+  return static_cast<uint32_t>(mixed(hash, length) >> 32);
+}
+
+uint32_t value_of(const KnownNames& names, const uint8_t* name, size_t length) noexcept {
+  const uint32_t hash = name_hash(name, length);
+  const size_t mask = names.slot_count - 1;
+  for (size_t probe = 0; probe < kProbesMax; probe++) {
+    const size_t index = (hash + probe) & mask;
+    const uint32_t* const slot = names.slots + index * kNameWords;
+    if (slot[kNameBytes] == 0) return kUnknownName + static_cast<uint32_t>(index);
+    if (slot[kNameBytes] == length && std::memcmp(slot + kNameText, name, length) == 0)
+      return slot[kNameValue];
+  }
+  // Other bits of the hash choose the name to replace.
+  return kUnknownName + static_cast<uint32_t>((hash + (hash >> 24) % kProbesMax) & mask);
+}
+
+uint32_t result_of(const uint8_t* text, size_t length, const uint32_t* row,
+                   const KnownNames& names) noexcept {
+  const bool plain =
+      row[kMoreTypes] >> kItemFlagsShift == 0 && (row[kFieldTypes] & kContainerIds) == 0;
+  if (!plain || (row[kFieldTypes] >> 4 * kEvent & 15) != kPlainString) return kUnreadName;
+  const size_t start = size_t{row[kFirstFieldStart + 2 * kEvent]} + 1;
+  const size_t end = size_t{row[kFirstFieldStart + 2 * kEvent + 1]} - 1;
+  if (start >= end || end > length || end - start > kNameBytesMax) return kUnreadName;
+  return value_of(names, text + start, end - start);
+}
+
+}  // namespace
+
+size_t find_names(const uint8_t* text, size_t length, const NamedItems& items,
+                  const KnownNames& names, uint32_t* results) noexcept {
+  const uint32_t* row = items.table + kHeaderWords + items.first * kRowWords;
+  size_t others = 0;
+  for (size_t at = 0; at < items.count; at++, row += kRowWords) {
+    results[at] = result_of(text, length, row, names);
+    others += results[at] != 0;
+  }
+  return others;
+}
+
+}  // namespace penstock
