@@ -101,6 +101,7 @@ function specialEvents(): string {
 function whole(): string {
   const slow = bytesText(slowItemBytesMax);
   return `| its type | an object | in a batch or an array: skipped, warning ${code("not_an_object")}. The body itself: 400 ${code("invalid_payload")} |
+| a cookieless event, in a project with [\`cookieless: true\`](../concepts/rules.md#cookieless-events) | an address, a User-Agent and a host, and a day that is not over | skipped, warning ${code("no_cookieless_id")} |
 | nested objects and arrays | ${depthMax} levels, including the event | error ${code("too_deep")} |
 | digits of a number | ${String(numberDigitsMax)} | error ${code("number_too_long")} |
 | its record | the \`max_payload\` of nats-server (embedded: ${bytesText(messageBytesMax)}; otherwise 1 MiB by default) or the smaller limit of the stream, less ${headerBytesMax} bytes. [The record](../guides/reading.md) has the properties as sent, a copy of the person fields of \`properties\`, \`replaced\`, and at most ${bytesText(recordOverheadBytesMax)} more. \`replaced\` has ${replacedCharactersMax} characters of each value longer than ${replacedBytesMax} bytes | error ${code("event_too_large")}, with both numbers |

@@ -80,6 +80,8 @@ export class Verdict {
    * stored in their own fields.
    */
   replaced = "";
+  /** Whether the record must not have the client's address. */
+  hidesAddress = false;
   /** Whether the project's rules changed the event or its address. */
   changedByRules = false;
   /** The result of the event's schema, as JSON; "" if the record does not have it. */

@@ -8,6 +8,7 @@ import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
 import type { ChangeFunctions } from "../records/item-changes.ts";
 import {
+  extraTypes,
   type ItemView,
   isNothing,
   isObjectOrNothing,
@@ -15,7 +16,15 @@ import {
   typeAt,
 } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import { FieldShift, Row, TokenType } from "../records/table.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  FieldShift,
+  Header,
+  Row,
+  TokenType,
+} from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
 import {
@@ -29,6 +38,12 @@ import {
   type PropertyTest,
   RuleEffect,
 } from "./compile.ts";
+import {
+  type CookielessMembers,
+  type CookielessRule,
+  type Visitor,
+  visitorTextBytesMax,
+} from "./cookieless.ts";
 import { EventMembers } from "./event-members.ts";
 import type { CompiledSchema } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
@@ -45,6 +60,10 @@ export const Outcome = {
   /** A rule drops the event, or its distinct id is not in the sample. */
   Filtered: 2,
   Quarantined: 3,
+  /** The event is cookieless and cannot have an id. `refusal` has the reason. */
+  NoCookielessId: 4,
+  /** The event is cookieless, and the salt of its day is not known now. */
+  NoSalt: 5,
 } as const;
 export type Outcome = (typeof Outcome)[keyof typeof Outcome];
 
@@ -55,6 +74,8 @@ export interface RequestOfRules {
   readonly isEngage: boolean;
   /** Whether the User-Agent of the request is a known bot. */
   readonly isBot: boolean;
+  /** Required if the rules have `cookieless`. */
+  readonly visitor?: Visitor | undefined;
 }
 
 export class RuleApplier {
@@ -68,6 +89,24 @@ export class RuleApplier {
   #name: string | undefined = undefined;
   #hasChanges = false;
   #hasMembers = false;
+  /** The distinct id of the last event, if it is cookieless; else undefined. */
+  cookielessId: string | undefined = undefined;
+  /** The User-Agent of a cookieless event, which has been removed from its members. */
+  #visitorAgent = "";
+  /** Why the last event cannot have an id. */
+  refusal = "";
+  readonly #cookielessMembers: CookielessMembers = {
+    textOf: (path) => {
+      const value = this.#scalarAt(path, visitorTextBytesMax);
+      return typeof value === "string" ? value : "";
+    },
+    has: (path) => this.#members.has(path),
+    set: (path, text) => {
+      const start = this.#changes.addText(text);
+      this.#set(path, { start, end: this.#changes.textsEnd }, false);
+    },
+    remove: (path) => this.#members.remove(path),
+  };
   /** The start of the last hashed distinct id in the body, and its hash. */
   #sampledStart = -1;
   #sampleHash = 0;
@@ -99,19 +138,23 @@ export class RuleApplier {
     this.#members.find(scanner, body, rows);
   }
 
-  /** Applies the rules of the plan to a plain item. `row` is the index of its row. */
-  apply(item: ItemView, plan: Plan, row: number): Outcome {
-    this.#item = item;
-    this.#name = undefined;
-    this.#hasChanges = false;
-    this.#sampledStart = -1;
-    this.rule = undefined;
-    this.#hasMembers = plan.needsMembers;
+  /**
+   * Applies the rules of the plan to a plain item. `row` is the index of its row. `hasMembers`:
+   * whether its members were found.
+   */
+  apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
+    this.#begin(item);
+    this.#hasMembers = hasMembers;
     this.schema = plan.schema;
-    if (plan.needsMembers) {
-      const hasMembers = this.#members.open(item, row);
-      if (!hasMembers && plan.isIdleWithoutMembers) return Outcome.Same;
-      if (this.#rules.urls !== undefined) this.#cutUrls();
+    if (hasMembers) {
+      const hasEntries = this.#members.open(item, row);
+      if (!hasEntries && plan.isIdleWithoutMembers) return Outcome.Same;
+      const { cookieless, urls } = this.#rules;
+      if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
+        const outcome = this.#setCookielessIds(cookieless);
+        if (outcome !== Outcome.Changed) return outcome;
+      }
+      if (urls !== undefined) this.#cutUrls();
     } else {
       this.#members.openNone(item);
     }
@@ -119,6 +162,54 @@ export class RuleApplier {
     if (outcome !== Outcome.Same) return outcome;
     if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
     return this.#hasChanges ? this.#edit() : Outcome.Same;
+  }
+
+  #begin(item: ItemView): void {
+    this.#item = item;
+    this.#name = undefined;
+    this.#hasChanges = false;
+    this.#sampledStart = -1;
+    this.rule = undefined;
+    this.cookielessId = undefined;
+    this.#visitorAgent = "";
+  }
+
+  /**
+   * Removes from a plain item only what is not stored of a cookieless event, and sets its ids if it
+   * can have them. Returns Same for any other event, and NoSalt if the ids are not known now. The
+   * scanner is that of `find`.
+   */
+  removeVisitor(item: ItemView, scanner: MemberFinder): Outcome {
+    const { cookieless } = this.#rules;
+    const row = (item.row - Header.Words) / Row.Words;
+    this.#begin(item);
+    this.find(scanner, item.body, [row]);
+    this.#members.open(item, row);
+    if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
+    const outcome = this.#setCookielessIds(cookieless);
+    if (outcome === Outcome.NoSalt) return outcome;
+    if (outcome === Outcome.NoCookielessId) cookieless.removeVisitor(this.#cookielessMembers);
+    return this.#edit();
+  }
+
+  #setCookielessIds(rule: CookielessRule): Outcome {
+    const { visitor } = this.#request;
+    if (visitor === undefined) throw new Error("cookieless rules need the visitor of a request");
+    const members = this.#cookielessMembers;
+    const { table, row } = this.#item;
+    const isNamed = isString(typeAt(table[row + Row.FieldTypes]!, FieldShift.Event));
+    const event = isNamed || this.#request.isEngage ? this.#sentName() : "";
+    const result = rule.idsOf({ item: this.#item, event }, members, visitor);
+    if (!("ids" in result)) {
+      if (result.refusal === undefined) return Outcome.NoSalt;
+      this.refusal = result.refusal;
+      return Outcome.NoCookielessId;
+    }
+    this.#visitorAgent = members.textOf(this.#rules.userAgentPath);
+    rule.setIds(members, result.ids);
+    this.cookielessId = result.ids.distinctId;
+    this.#hasChanges = true;
+    return Outcome.Changed;
   }
 
   /** Checks the last event, with the changes of the rules. Returns the errors. */
@@ -160,7 +251,26 @@ export class RuleApplier {
       changes.setFieldType(FieldShift.Event, typeOfText(changes.texts, text, end));
     }
     this.#members.edit(isNameless ? name : undefined);
+    if (this.cookielessId !== undefined) this.#editCookieless(this.cookielessId);
     return changes.close() ? Outcome.Changed : Outcome.Same;
+  }
+
+  /** Edits the members of a cookieless event that are next to its properties. */
+  #editCookieless(id: string): void {
+    const { table, row } = this.#item;
+    const changes = this.#changes;
+    changes.scanText();
+    if (!isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId))) {
+      const text = changes.addText(`"${id}"`);
+      const [start, end] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
+      changes.replace(start, end, text, changes.textsEnd);
+    }
+    // The options of the newer protocol are in the properties, and a replay would add them again.
+    if (typeAt(extraTypes(this.#item), ExtraShift.Options) === TokenType.Absent) return;
+    const extra = extraOf(table, row);
+    const [start, end] = [table[extra + Extra.OptionsStart]!, table[extra + Extra.OptionsEnd]!];
+    const { nullText } = this.#rules;
+    changes.replace(start, end, nullText.start, nullText.end);
   }
 
   #applyRules(plan: Plan): Outcome {
@@ -236,12 +346,17 @@ export class RuleApplier {
   }
 
   #isBot(): boolean {
-    const agent = this.#scalarAt(this.#rules.userAgentPath);
+    const agent = this.#visitorAgent || this.#scalarAt(this.#rules.userAgentPath);
     return typeof agent === "string" && agent !== "" ? isKnownBot(agent) : this.#request.isBot;
   }
 
+  #isTruthy(path: number): boolean {
+    const value = this.#scalarAt(path);
+    return value === undefined ? this.#members.has(path) : Boolean(value);
+  }
+
   /** Returns the value of a path, or the beginning of a long text; undefined for an object. */
-  #scalarAt(path: number): Scalar | undefined {
+  #scalarAt(path: number, bytesMax: number = matchedBytesMax): Scalar | undefined {
     const members = this.#members;
     const entry = members.entryOf(path);
     if (entry === 0) return undefined;
@@ -249,7 +364,7 @@ export class RuleApplier {
     switch (members.typeOf(entry)) {
       case TokenType.PlainString:
       case TokenType.EscapedString:
-        return stringBeginning(body, members.startOf(entry), members.endOf(entry), matchedBytesMax);
+        return stringBeginning(body, members.startOf(entry), members.endOf(entry), bytesMax);
       case TokenType.EmptyString:
         return "";
       case TokenType.Number:
@@ -390,13 +505,13 @@ export class RuleApplier {
     this.#members.replace(entry, { start, end });
   }
 
-  /** Returns whether the value of an entry is written like a text of the rules. */
+  /** Returns whether the value of an entry is written like a text of the changes. */
   #isText(entry: number, { start, end }: ConstantText): boolean {
     const members = this.#members;
     const body = members.bodyOf(entry);
     const from = members.startOf(entry);
     if (members.endOf(entry) - from !== end - start) return false;
-    const { texts } = this.#rules;
+    const { texts } = this.#changes;
     for (let at = start; at < end; at++) if (texts[at] !== body[from + at - start]) return false;
     return true;
   }
@@ -454,6 +569,7 @@ export class RuleApplier {
 
   /** Events without a distinct id are in every sample, because the guards drop them. */
   #isInSample(limit: number): boolean {
+    if (this.cookielessId !== undefined) return hashOfText(this.cookielessId) < limit;
     const { table, row } = this.#item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId);
     if (!isNothing(type)) {

@@ -8,6 +8,7 @@ import { NameTable } from "../records/name-table.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
+import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
 import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import {
@@ -32,8 +33,13 @@ export interface RulesContext {
   readonly version: number;
   /** The key of the HMAC of hash rules. */
   readonly secret: Uint8Array;
-  /** Returns the salt of a day for `ip: hash`. Without a salt, addresses are not stored. */
+  /**
+   * Returns the salt of a day. Without a salt, `ip: hash` stores no address, and `cookieless` no
+   * cookieless event.
+   */
   readonly saltOf?: SaltOf;
+  /** Required for `cookieless`. */
+  readonly cookieless?: CookielessContext | undefined;
   /** Default: counters that begin with 0. */
   readonly counters?: RulesCounters;
 }
@@ -198,6 +204,7 @@ export class CompiledRules {
   readonly nullText: ConstantText;
   readonly hash: ValueHash;
   readonly address: AddressRule | undefined;
+  readonly cookieless: CookielessRule | undefined;
   readonly urls: UrlCutter | undefined;
   /** The paths of the properties whose URLs are cut. */
   readonly urlPaths: readonly number[];
@@ -241,6 +248,9 @@ export class CompiledRules {
     this.userAgentPath = hasMatch("bot") ? paths.of("$raw_user_agent") : noPath;
     this.distinctIdPath = samples ? paths.of("distinct_id") : noPath;
     this.otherDistinctIdPath = samples ? paths.of("$distinct_id") : noPath;
+    this.cookieless = privacy.cookieless
+      ? cookielessRule(context, (path) => paths.of(path))
+      : undefined;
     this.rules = file.rules.map((rule, index) =>
       this.#compiled(rule, index, counters.ofRule(rule)),
     );
@@ -254,7 +264,7 @@ export class CompiledRules {
     this.names = new MemberNames(paths.names, {
       innerLevels,
       listsAll: keepsOnly || readsAll,
-      listsContainers: actions.some(({ kind }) => kind === "set"),
+      listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
     });
     const texts = this.#texts;
     this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));
@@ -271,6 +281,7 @@ export class CompiledRules {
     );
     this.#rewrites =
       cutsUrls ||
+      privacy.cookieless ||
       this.schemas.length > 0 ||
       this.rules.some(readsMembers) ||
       actions.some(({ kind }) => kind === "rename");
@@ -278,7 +289,8 @@ export class CompiledRules {
 
   /** Whether the rules do anything with an event, beyond its address. */
   get readsEvents(): boolean {
-    return this.rules.length > 0 || this.urls !== undefined || this.schemas.length > 0;
+    const { rules, urls, cookieless, schemas } = this;
+    return rules.length > 0 || schemas.length > 0 || (urls ?? cookieless) !== undefined;
   }
 
   /** The names of all paths. The path of the first name is 1. */
@@ -381,6 +393,14 @@ export class CompiledRules {
   }
 }
 
+function cookielessRule(
+  { cookieless, saltOf = () => undefined }: RulesContext,
+  pathOf: (path: PropertyPath) => number,
+): CookielessRule {
+  if (cookieless === undefined) throw new Error("cookieless rules need their context");
+  return new CookielessRule(cookieless, saltOf, pathOf);
+}
+
 function testsOf({ properties, sdk, sdkVersion }: CompiledRule): number {
   return properties.length + (sdk === undefined ? 0 : 1) + (sdkVersion === undefined ? 0 : 1);
 }
@@ -403,7 +423,7 @@ function partlyChangedBy({ privacy, rules }: RulesFile): ReadonlySet<string> {
   });
   const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
   return new Set(
-    [...paths, ...(cutsUrls ? urlProperties : [])]
+    [...paths, ...(cutsUrls ? urlProperties : []), ...(privacy.cookieless ? visitorPaths : [])]
       .filter((path) => path.includes("."))
       .map((path) => path.slice(0, path.indexOf("."))),
   );

@@ -154,17 +154,11 @@ class RulesReader {
         cutQuery!.value!,
         'cut_query has "*", which cuts all parameters: write only "*"',
       );
-    const cookieless = this.#boolean(members.get("cookieless")) ?? noPrivacy.cookieless;
-    if (cookieless)
-      this.#yaml.fail(
-        members.get("cookieless")!.value!,
-        "cookieless: true is not supported yet: remove it",
-      );
     return {
       ip: this.#choice(members.get("ip"), ipRules) ?? noPrivacy.ip,
       cutQuery: names ?? noPrivacy.cutQuery,
       cutFragment: this.#boolean(members.get("cut_fragment")) ?? noPrivacy.cutFragment,
-      cookieless,
+      cookieless: this.#boolean(members.get("cookieless")) ?? noPrivacy.cookieless,
     };
   }
 

@@ -102,7 +102,7 @@ export interface Privacy {
   readonly cutQuery: readonly string[];
   /** Whether the fragment (`#…`) is cut from the same properties. */
   readonly cutFragment: boolean;
-  /** Whether `$posthog_cookieless` events get PostHog's daily hash as distinct id. */
+  /** Whether events of PostHog's cookieless mode get its daily hash as distinct id. */
   readonly cookieless: boolean;
 }
 

@@ -158,7 +158,9 @@ const privacy = {
       anyOf: [{ const: ["*"] }, { ...listOf({ ...text, not: only("*") }) }],
     }),
     cut_fragment: described("Whether the fragment (#…) is cut from URLs.", { type: "boolean" }),
-    cookieless: described("Not supported yet.", only(false)),
+    cookieless: described("Whether cookieless events get PostHog's daily hash as distinct id.", {
+      type: "boolean",
+    }),
   },
 };
 

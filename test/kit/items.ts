@@ -40,6 +40,8 @@ interface Taken {
   readonly dropped: number;
   /** Number of events that the rules do not store. */
   readonly filtered: number;
+  /** The texts of the items in quarantine. */
+  readonly quarantined: readonly string[];
 }
 
 export interface Circumstances {
@@ -49,6 +51,7 @@ export interface Circumstances {
   readonly sentAtMs?: number;
   readonly rules?: CompiledRules;
   readonly isBot?: boolean;
+  readonly userAgent?: string;
 }
 
 const scanner = createNativeScanner(4_096);
@@ -105,6 +108,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     sentAtMs: queryMs = Number.NaN,
     rules,
     isBot = false,
+    userAgent = "",
   } = circumstances;
   const bytes = Buffer.isBuffer(body)
     ? body
@@ -113,22 +117,29 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   if (status !== ScanStatus.Ok) throw new Error(`Scanning the body: status ${status}`);
   const sentAt = readSentAt(bytes, scanner.table, queryMs);
   const lane = historical ? "historical" : "live";
-  const template = records.begin({
+  const context = {
     projectId: "p",
     lane,
     receivedAtMs,
     sentAtMs: sentAt.ms,
-    clientAddress,
     rulesVersion: rules?.version,
-  });
+  } as const;
+  const template = records.begin({ ...context, clientAddress });
+  const addresslessTemplate = records.begin({ ...context, clientAddress: "" });
   const sink = new FakeFrame(4 * bytes.length + 65_536);
   let room = 0;
   const measured: number[] = [];
   const tally = new Tally();
+  const skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
+  const request = { needsTimestamp: historical, isEngage, receivedAtMs, skewMs };
+  const visitor = { address: clientAddress, userAgent, request };
+  const quarantined: string[] = [];
   const job: Job = {
     rules,
     lane,
     isBot,
+    visitor,
+    addresslessTemplate,
     body: bytes,
     repaired: undefined,
     additions: undefined,
@@ -136,12 +147,9 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     tally,
     template,
     recordBytesMax: 16_777_216,
-    needsTimestamp: historical,
-    isEngage,
-    receivedAtMs,
+    ...request,
     unreadableSentAt: sentAt.unreadable,
-    skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
-    quarantine: () => {},
+    quarantine: ({ body, start, end }) => void quarantined.push(body.toString("utf8", start, end)),
     frames: {
       sinkFor(lineBytes) {
         if (sink.length > room)
@@ -162,6 +170,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   return {
     lines,
     measured,
+    quarantined,
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
     details: tally.warnings.map(({ detail }) => detail),

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { dayMs } from "../../src/platform/base/day.ts";
 import { isKnownBot } from "../../src/rules/bots.ts";
 import { compileRules } from "../../src/rules/compile.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
+import { rootDomainOf } from "../../src/rules/root-domain.ts";
 import type {
   Action,
   Match,
@@ -12,7 +14,8 @@ import type {
   RulesFile,
   Scalar,
 } from "../../src/rules/rules-file.ts";
-import { take } from "../kit/items.ts";
+import { receivedAtMs, take } from "../kit/items.ts";
+import { clientAddress, hashFor, saltOf } from "./cookieless-kit.ts";
 import { applyModel, type Json, type ModelEvent, membersOf, plain } from "./rules-model.ts";
 
 const secret = createHash("sha256").update("secret").digest();
@@ -37,6 +40,8 @@ const propertyNames = [
   "name",
   "address.city",
   "$set.email",
+  "$cookieless_mode",
+  "$ip",
 ];
 const escaped = (name: string) => name.replaceAll(/[\\.]/g, "\\$&");
 const paths = [
@@ -82,6 +87,12 @@ const members = fc
   .map((entries) =>
     entries.map(([name, one]): [string, Json] => (name === "$groups" ? [name, {}] : [name, one])),
   );
+/** The members that a cookieless event needs. */
+const cookielessMembers: readonly (readonly [string, Json])[] = Object.entries({
+  $cookieless_mode: true,
+  $raw_user_agent: agent,
+  $host: "shop.example.com",
+});
 const personFields = fc.uniqueArray(fc.tuple(fc.constantFrom("email", "plan", "x", "x.y"), value), {
   selector: ([name]) => name,
   maxLength: 3,
@@ -108,9 +119,12 @@ const event: fc.Arbitrary<SentEvent> = fc
     set: fc.option(personFields),
     setOnce: fc.option(personFields),
     hasOwnId: fc.boolean(),
+    isCookieless: fc.boolean(),
   })
-  .map(({ name, id, properties, inner, innerOnce, set, setOnce, hasOwnId }) => {
-    const nested: [string, Json][] = [...(properties ?? [])];
+  .map(({ name, id, properties, inner, innerOnce, set, setOnce, hasOwnId, isCookieless }) => {
+    const added = isCookieless && properties !== null ? cookielessMembers : [];
+    const others = (properties ?? []).filter(([name]) => !added.some(([other]) => other === name));
+    const nested = [...others, ...added].map(([name, one]): [string, Json] => [name, one]);
     if (inner !== null) nested.push(["$set", objectOf(inner)]);
     if (innerOnce !== null) nested.unshift(["$set_once", objectOf(innerOnce)]);
     if (!hasOwnId) nested.push(["distinct_id", id]);
@@ -172,7 +186,7 @@ const file: fc.Arbitrary<RulesFile> = fc.record({
     ip: fc.constant("keep" as const),
     cutQuery: fc.constantFrom<string[]>([], [], ["email", "token"], ["*"]),
     cutFragment: fc.boolean(),
-    cookieless: fc.constant(false),
+    cookieless: fc.boolean(),
   }),
   rules: fc
     .array(rule, { maxLength: 6 })
@@ -232,6 +246,15 @@ const sampleOf = (id: string): number => {
   return sampleHash(bytes, 0, bytes.length) / 2 ** 32;
 };
 
+const today = Math.floor(receivedAtMs / dayMs);
+const visitorHashOf = (address: string, host: string, userAgent: string): string =>
+  hashFor(today, `p-${address}-${rootDomainOf(host)}-${userAgent}-0-`);
+
+/** Replaces the session id, which another test checks. */
+function withoutSession(properties: object): object {
+  return "$session_id" in properties ? { ...properties, $session_id: "a session id" } : properties;
+}
+
 test("the intake applies rules like a model over parsed events", () => {
   fc.assert(
     fc.property(
@@ -239,7 +262,8 @@ test("the intake applies rules like a model over parsed events", () => {
       fc.array(fc.tuple(event, fc.nat({ max: 7 })), { minLength: 1, maxLength: 5 }),
       fc.record({ historical: fc.boolean(), isBot: fc.boolean() }),
       (rulesFile, events, { historical, isBot }) => {
-        const rules = compileRules(rulesFile, { version: 7, secret });
+        const cookieless = { projectId: "p", rootDomainOf };
+        const rules = compileRules(rulesFile, { version: 7, secret, saltOf, cookieless });
         // The hash of an object is that of its JSON as sent, so its white space counts.
         const hashes = rulesFile.rules.some(({ actions }) =>
           actions.some(({ kind }) => kind === "hash"),
@@ -252,19 +276,21 @@ test("the intake applies rules like a model over parsed events", () => {
           const model = modelOf(one);
           const before = canonical(plainEvent(model));
           const lane = historical ? ("historical" as const) : ("live" as const);
-          const request = { lane, isBot, secret, isKnownBot, sampleOf };
+          const facts = { lane, isBot, secret, isKnownBot, sampleOf };
+          const request = { ...facts, address: clientAddress, visitorHashOf };
           const outcome = applyModel(rulesFile, model, request);
           const after = canonical(plainEvent(model));
           return outcome === "stored" ? [{ after, isChanged: before !== after }] : [];
         });
+        const circumstances = { historical, isBot, rules, clientAddress };
         // The second time, the rules know the names of the events.
-        take(body, { historical, isBot, rules });
-        const taken = take(body, { historical, isBot, rules });
+        take(body, circumstances);
+        const taken = take(body, circumstances);
         expect(taken.errors).toEqual([]);
         const stored = taken.records.map((record) => ({
           after: canonical({
             name: record["event"],
-            properties: record["properties"],
+            properties: withoutSession(record["properties"] as object),
             set: record["$set"] ?? {},
             setOnce: record["$set_once"] ?? {},
           }),

@@ -20,7 +20,7 @@ function shown(parsed: ReturnType<typeof parseRules>): unknown {
 test("parseRules returns every member of a file, and the actions in the order in which they are applied", () => {
   const equals = (...values: unknown[]) => ({ kind: "equals", values });
   expect(outcome(whole)).toEqual({
-    privacy: { ip: "truncate", cutQuery: ["email", "token"], cutFragment: true, cookieless: false },
+    privacy: { ip: "truncate", cutQuery: ["email", "token"], cutFragment: true, cookieless: true },
     rules: [
       {
         name: "drop-heartbeats",

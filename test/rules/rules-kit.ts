@@ -3,7 +3,7 @@ privacy:
   ip: truncate
   cut_query: [email, token]
   cut_fragment: true
-  cookieless: false
+  cookieless: true
 rules:
   - name: drop-heartbeats
     match: { event: [heartbeat, "ping*"] }
@@ -203,9 +203,9 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
     ['3:13 sample must be a number (got the text "half")'],
   ],
   [
-    "cookieless: true",
-    "privacy: { cookieless: true }",
-    ["1:24 cookieless: true is not supported yet: remove it"],
+    "cookieless as a text",
+    "privacy: { cookieless: always }",
+    ['1:24 cookieless must be true or false (got the text "always")'],
   ],
   [
     "a member of $set in keep_only",

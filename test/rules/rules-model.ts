@@ -17,7 +17,9 @@ type Members = Map<string, Json>;
 /** An event with members as maps, because `__proto__` is a name like any other. */
 export interface ModelEvent {
   name: string;
-  readonly distinctId: Json | undefined;
+  distinctId: Json | undefined;
+  /** The User-Agent of a cookieless event. */
+  agent?: string;
   properties: Members | undefined;
   set: Members | undefined;
   setOnce: Members | undefined;
@@ -31,6 +33,10 @@ interface ModelRequest {
   readonly isKnownBot: (agent: string) => boolean;
   /** Returns a number from 0 to 1 for the text of a distinct id. */
   readonly sampleOf: (id: string) => number;
+  /** The client's address. */
+  readonly address: string;
+  /** Returns the hash of a cookieless visitor, in base64 without padding. */
+  readonly visitorHashOf: (address: string, host: string, agent: string) => string;
 }
 
 type ModelOutcome = "stored" | "dropped" | "quarantined";
@@ -74,6 +80,8 @@ export function applyModel(
   event: ModelEvent,
   request: ModelRequest,
 ): ModelOutcome {
+  const isCookieless = privacy.cookieless && isTruthy(valueAt(event, "$cookieless_mode"));
+  if (isCookieless && !setCookielessIds(event, request)) return "dropped";
   if (privacy.cutFragment || privacy.cutQuery.length > 0) cutUrls(event, privacy);
   for (const rule of rules) {
     if (!matches(rule.match, event, request)) continue;
@@ -81,6 +89,33 @@ export function applyModel(
     if (outcome !== "stored") return outcome;
   }
   return "stored";
+}
+
+function isTruthy(value: Json | undefined): boolean {
+  return Boolean(value);
+}
+
+/** Returns false if the event cannot have an id. */
+function setCookielessIds(event: ModelEvent, request: ModelRequest): boolean {
+  const textAt = (path: PropertyPath): string => {
+    const value = valueAt(event, path);
+    return typeof value === "string" ? value : "";
+  };
+  const agent = textAt("$raw_user_agent");
+  const page = textAt("$current_url");
+  const host = textAt("$host") || (URL.canParse(page) ? new URL(page).host : "");
+  if (agent === "" || host === "") return false;
+  const hash = request.visitorHashOf(textAt("$ip") || request.address, host, agent);
+  const properties = event.properties!;
+  event.agent = agent;
+  if (event.distinctId !== undefined) event.distinctId = `cookieless_${hash}`;
+  if (properties.has("distinct_id")) properties.set("distinct_id", `cookieless_${hash}`);
+  properties.set("$distinct_id", `cookieless_${hash}`);
+  properties.set("$device_id", `cookielessd_${hash}`);
+  properties.set("$session_id", "a session id");
+  properties.set("$process_person_profile", false);
+  for (const name of ["$cookieless_mode", "$ip", "$raw_user_agent"]) properties.delete(name);
+  return true;
 }
 
 function applyRule(
@@ -121,7 +156,7 @@ function matches(match: Match, event: ModelEvent, request: ModelRequest): boolea
     if (wanted.kind === "absent" && value !== undefined) return false;
     if (wanted.kind === "equals" && !wanted.values.some((one) => one === value)) return false;
   }
-  const agent = valueAt(event, "$raw_user_agent");
+  const agent = event.agent ?? valueAt(event, "$raw_user_agent");
   const isBot =
     typeof agent === "string" && agent !== "" ? request.isKnownBot(agent) : request.isBot;
   return bot === undefined || bot === isBot;

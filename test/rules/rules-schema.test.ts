@@ -20,7 +20,7 @@ const good: readonly string[] = [
   "rules: []",
   "privacy: {}",
   'privacy: { cut_query: ["*"] }',
-  "privacy: { cookieless: false, cut_fragment: false, ip: keep }",
+  "privacy: { cookieless: true, cut_fragment: false, ip: keep }",
   rule("match: { properties: { a: null, b: [1, x], c: { absent: true } } }\n    sample: 0.5"),
   rule('match: { event: ["*", "a*b*c", "/a/b"] }\n    rename: "/a/"'),
   rule("keep_only: [$set, a\\.b, $set\\.b]\n    set: { $set.a: 1 }\n    remove: [$set.b, $unset]"),

@@ -132,6 +132,12 @@ export class ReplayCheck {
       additions: undefined,
       lane,
       isBot: false,
+      // The gateway receives a replay now, from an operator.
+      visitor: {
+        address: "",
+        userAgent: "",
+        request: { needsTimestamp: false, isEngage: false, receivedAtMs: Date.now(), skewMs: 0 },
+      },
       rules,
       quarantine: ({ reason, rule = "" }) => {
         tally.quarantinedBy = `${reason} ${rule}`;

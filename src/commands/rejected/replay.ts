@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { readRegistry } from "../../gateway/projects/registry/commands.ts";
+import { cookielessContext } from "../../gateway/projects/rules/rules-loader.ts";
 import { rulesInUse } from "../../gateway/projects/rules/versions.ts";
 import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { readHolder } from "../../platform/embedded/data-lock.ts";
@@ -166,8 +167,13 @@ class RulesInUse {
     const { text } = (await rulesInUse(this.#connection, place)) ?? { text: "" };
     const parsed = parseRules(text);
     if ("rules" in parsed)
-      // No hash is stored, so the secret of the project is not needed.
-      return compileRules(parsed.rules, { version, secret: randomBytes(32) });
+      // No hash is stored, so neither the secret nor the salts of the project are needed.
+      return compileRules(parsed.rules, {
+        version,
+        secret: randomBytes(32),
+        saltOf: () => randomBytes(32),
+        cookieless: await cookielessContext(id, parsed.rules),
+      });
     throw new CommandError(
       `rejected replay: this release cannot read version ${version} of the rules of project ${id}: ${parsed.errors[0]!.message}`,
     );

@@ -63,10 +63,12 @@ export class RulesTrial {
   constructor(file: RulesFile) {
     // No hash is printed, so the project's secret is not needed.
     const context = { version: 1, secret: randomBytes(32) };
+    // Stored events have no User-Agent from which the id of a cookieless event could be made.
+    const tried = { ...file, privacy: { ...file.privacy, cookieless: false } };
     this.#file = file;
-    this.#rules = compileRules(file, context);
+    this.#rules = compileRules(tried, context);
     this.schemas = new SchemaTrial(this.#rules.schemas);
-    this.#ofPrivacy = compileRules({ ...file, rules: [], schemas: [] }, context);
+    this.#ofPrivacy = compileRules({ ...tried, rules: [], schemas: [] }, context);
     this.#counted = this.#rules.rules.map(({ counts }) => counts.slice());
     this.#hidden = hiddenBy(file.rules);
     this.results = file.rules.map(({ name, mode }) => ({

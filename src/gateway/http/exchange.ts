@@ -147,6 +147,11 @@ export class HttpExchange implements Exchange {
     return this.body.hint;
   }
 
+  get userAgentHeader(): string {
+    const connection = this.#connection;
+    return connection === undefined || connection.isShared ? this.userAgent : connection.userAgent;
+  }
+
   get isBot(): boolean {
     const connection = this.#connection;
     return connection === undefined || connection.isShared

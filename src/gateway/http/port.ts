@@ -64,6 +64,8 @@ export interface Exchange extends ClientWarningOrigin {
    */
   readonly senderAddress: string;
   readonly bytesArrived: number;
+  /** The whole User-Agent header, or "". */
+  readonly userAgentHeader?: string;
   /** Whether the User-Agent is a known bot. Determined at the first use. */
   readonly isBot?: boolean;
   readonly querySentAtMs: number;

@@ -126,7 +126,7 @@ export function textOf({ detail, hint }: Explanation): string {
 export const unnamed: Explanation = { detail: "", hint: "" };
 
 export function dropDetail(
-  drop: DropCode,
+  drop: Exclude<DropCode, "no_cookieless_id">,
   item: ItemView,
   { typos, isBatch }: { readonly typos: Typos; readonly isBatch: boolean },
 ): Explanation {

@@ -5,10 +5,11 @@ import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import { SentWith } from "../../platform/base/sent-with.ts";
 import { judgeItem, judgeLengths } from "../../records/guards.ts";
-import { type ItemView, isPlain } from "../../records/item-view.ts";
+import { type ItemView, isPlain, typeAt } from "../../records/item-view.ts";
 import { mergedBytesMax, namesBytesMax, PersonFields } from "../../records/person-fields.ts";
 import type { RecordWriter } from "../../records/record.ts";
-import { Header, Row, type Scanner, TokenType } from "../../records/table.ts";
+import type { RecordTemplate } from "../../records/record-template.ts";
+import { Header, MoreShift, Row, type Scanner, TokenType } from "../../records/table.ts";
 import {
   forgetReplaced,
   isStorable,
@@ -20,6 +21,7 @@ import {
 } from "../../records/verdict.ts";
 import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
+import { mayBeCookieless } from "../../rules/cookieless.ts";
 import { SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
@@ -44,9 +46,10 @@ export type Job = RequestFacts &
     | "template"
     | "frames"
   > &
-  Partial<Pick<Work, "rules" | "changesAddress">> & {
+  Partial<Pick<Work, "rules" | "changesAddress" | "addresslessTemplate">> & {
     /** Takes an item that is not stored. */
     readonly quarantine?: (item: QuarantinedItem) => void;
+    readonly pending?: Pick<Work["pending"], "fail" | "failed">;
   };
 
 interface ItemTakerOptions {
@@ -60,6 +63,8 @@ interface ItemTakerOptions {
 }
 
 const bugsReportedMax = 32;
+const noSaltDetail =
+  "The gateway does not have the salt of the day, which cookieless events need: send the request again later";
 
 export class ItemTaker {
   readonly #records: RecordWriter;
@@ -68,6 +73,7 @@ export class ItemTaker {
   readonly #plainForm: PlainForm;
   readonly #personFields: PersonFields;
   readonly #verdict = new Verdict();
+  readonly #otherVerdict = new Verdict();
   readonly #cursor: Cursor;
   readonly #createScanner: ((rows: number) => Scanner) | undefined;
   readonly #slowScanner: Scanner;
@@ -99,7 +105,7 @@ export class ItemTaker {
     this.#beforeRow = 0;
     this.#isRuled =
       job.rules !== undefined && this.#applyRules(job, job.rules, { first: start, end });
-    for (let row = start; row < end; row++) {
+    for (let row = start; row < end && job.pending?.failed !== true; row++) {
       cursor.row = Header.Words + row * Row.Words;
       this.#takeItem(job, firstItem + row, row);
     }
@@ -134,12 +140,13 @@ export class ItemTaker {
     let bytes = 0;
     try {
       const ruled = this.#ruledItem(job, row);
+      if (job.pending?.failed === true) return;
       if (ruled === undefined) {
         job.tally.filter(index, this.#filterCode);
         return;
       }
       item = this.#judge(job, ruled);
-      if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
+      if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, this.#templateFor(job));
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       // Only this event is dropped. With a 503, every retry of the batch would fail as well.
@@ -163,23 +170,18 @@ export class ItemTaker {
   #ruledItem(job: Job, row: number): ItemView | undefined {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
-    const { additions } = job;
     verdict.drop = undefined;
     verdict.error = undefined;
     verdict.changedByRules = job.changesAddress ?? false;
     verdict.schema = "";
+    verdict.hidesAddress = false;
     let ruling: Ruling = this.#isRuled ? this.#ruled.rulingOf(row) : Ruling.Unruled;
     let item: ItemView = cursor;
     if (ruling === Ruling.Unruled || ruling === Ruling.None) {
-      const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, job.tally);
-      const whole =
-        additions === undefined || plain === undefined
-          ? plain
-          : this.#plainForm.withAdditions(plain, additions, verdict);
+      const whole = this.#wholeItem(job, verdict);
       if (whole === undefined || ruling === Ruling.Unruled) return whole ?? cursor;
       item = whole;
-      const scanner = item === cursor ? job.scanner : this.#slowScanner;
-      ruling = this.#ruled.take(job.rules!, job, { item, scanner });
+      ruling = this.#ruled.take(job.rules!, job, { item, scanner: this.#scannerOf(job, item) });
       if (ruling === Ruling.Changed) item = this.#ruled.changedSingle;
     } else if (ruling === Ruling.Changed) {
       item = this.#ruled.changedItem(row);
@@ -191,6 +193,15 @@ export class ItemTaker {
       refuse(verdict, "event_too_large", detail);
       return item;
     }
+    if (ruling === Ruling.NoCookielessId) {
+      verdict.drop = "no_cookieless_id";
+      verdict.detail = this.#ruled.refusal;
+      return item;
+    }
+    if (ruling === Ruling.NoSalt) {
+      job.pending?.fail("unavailable", noSaltDetail);
+      return undefined;
+    }
     if (ruling !== Ruling.Changed) {
       this.#filterCode = ruling === Ruling.Quarantined ? "quarantined" : "dropped_by_rule";
       if (ruling === Ruling.Quarantined)
@@ -198,8 +209,26 @@ export class ItemTaker {
       return undefined;
     }
     verdict.changedByRules = true;
+    verdict.hidesAddress = this.#ruled.isCookieless;
     const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
     return changed === undefined ? item : this.#checkSchema(job, changed);
+  }
+
+  /** Returns the item in plain form, with the additions of the request; undefined on an error. */
+  #wholeItem({ additions, tally }: Job, verdict: Verdict): ItemView | undefined {
+    const cursor = this.#cursor;
+    const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, tally);
+    if (additions === undefined || plain === undefined) return plain;
+    return this.#plainForm.withAdditions(plain, additions, verdict);
+  }
+
+  /** Returns the scanner whose table has the item. */
+  #scannerOf(job: Job, item: ItemView): Scanner {
+    return item === this.#cursor ? job.scanner : this.#slowScanner;
+  }
+
+  #templateFor(job: Job): RecordTemplate {
+    return (this.#verdict.hidesAddress ? job.addresslessTemplate : undefined) ?? job.template;
   }
 
   /**
@@ -218,11 +247,37 @@ export class ItemTaker {
     return undefined;
   }
 
-  /** Puts the current item of the body into quarantine, as the client sent it. */
+  /**
+   * Puts the current item of the body into quarantine, as the client sent it. If it is cookieless,
+   * the values that are not stored are removed.
+   */
   #quarantine(job: Job, why: Pick<QuarantinedItem, "reason" | "detail" | "rule">): void {
-    const { body, table, row } = this.#cursor;
+    const item = this.#storableItem(job);
+    if (item === undefined) return;
+    const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.version });
+  }
+
+  /** Returns undefined if it is unknown whether the item is a cookieless event. */
+  #storableItem(job: Job): ItemView | undefined {
+    const cursor = this.#cursor;
+    const { rules } = job;
+    if (rules?.cookieless === undefined || job.quarantine === undefined) return cursor;
+    // The quarantine stores neither of them.
+    if (!isObject(cursor) || bytesOf(cursor) > slowItemBytesMax) return cursor;
+    if (isPlain(cursor) && !mayBeCookieless(cursor)) return cursor;
+    try {
+      const whole = this.#wholeItem(job, this.#otherVerdict);
+      if (whole === undefined) return undefined;
+      const scanner = this.#scannerOf(job, whole);
+      const item = this.#ruled.withoutVisitor(rules, job, { item: whole, scanner });
+      return item === whole ? cursor : item;
+    } catch (bug) {
+      if (bug instanceof OutOfMemoryError) throw bug;
+      this.#reportOnce(bug);
+      return undefined;
+    }
   }
 
   /** Judges the item, unless it has an error. Returns the item. */
@@ -264,9 +319,11 @@ export class ItemTaker {
     const typos = this.#typos;
     if (drop === "removed") tally.remove(index);
     else if (drop !== undefined) {
-      const explanation = tally.namesDrops
-        ? dropDetail(drop, item, { typos, isBatch: this.#isBatch() })
-        : unnamed;
+      const explanation = !tally.namesDrops
+        ? unnamed
+        : drop === "no_cookieless_id"
+          ? { detail, hint: "" }
+          : dropDetail(drop, item, { typos, isBatch: this.#isBatch() });
       tally.drop(index, drop, explanation);
       this.#quarantine(job, { reason: drop, detail: textOf(explanation) });
     } else if (error !== undefined) {
@@ -282,7 +339,7 @@ export class ItemTaker {
   #store(job: Job, index: number, item: ItemView, bytes: number): void {
     const verdict = this.#verdict;
     const sink = job.frames.sinkFor(bytes, index, sentWith(verdict, job));
-    this.#records.write(item, verdict, job.template, sink);
+    this.#records.write(item, verdict, this.#templateFor(job), sink);
     if (verdict.uuid !== "new" && item === this.#cursor) this.#compareUuid(item);
     if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
     if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
@@ -349,6 +406,14 @@ export class ItemTaker {
     this.#bugsReported.add(text);
     this.#onBug(bug);
   }
+}
+
+function isObject({ table, row }: ItemView): boolean {
+  return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
+}
+
+function bytesOf({ table, row }: ItemView): number {
+  return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
 }
 
 function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {

@@ -54,6 +54,7 @@ export class PendingRequest implements RequestWaiter {
   #framesOpen = 1;
   #failure: ErrorCode | undefined = undefined;
   #firstFailure: ErrorCode | undefined = undefined;
+  #failureDetail = "";
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
@@ -102,8 +103,10 @@ export class PendingRequest implements RequestWaiter {
 
   /**
    * Sets the error of the request, unless it has one. After an error, no more lines are written.
+   * `detail` is the detail of the answer, if the error has another cause than the store.
    */
-  fail(code: ErrorCode): void {
+  fail(code: ErrorCode, detail = ""): void {
+    if (this.#failure === undefined) this.#failureDetail = detail;
     this.#failure ??= code;
     this.#firstFailure ??= code;
   }
@@ -133,6 +136,7 @@ export class PendingRequest implements RequestWaiter {
       // `timeout` overrides other errors, because only `timeout` means that events may be stored.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
+      this.#failureDetail = "";
       if (code === "unavailable") this.#isUnfit = true;
       this.#unknown += events;
       this.#countShare(messageBytes);
@@ -212,6 +216,7 @@ export class PendingRequest implements RequestWaiter {
   }
 
   #detailOf(failure: ErrorCode): string {
+    if (this.#failureDetail !== "") return this.#failureDetail;
     const detail = details[failure] ?? "";
     if (failure !== "unavailable" && !this.#isUnfit) return detail;
     const unfit = this.#reports.publisher.refusalOf(

@@ -9,6 +9,7 @@ import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../reco
 import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
+import { FlagSearch } from "../../rules/cookieless.ts";
 import type { CompiledSchema } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
@@ -61,6 +62,9 @@ export class RuledItems {
   readonly #plans: (Plan | undefined)[] = [];
   readonly #schemasOf: (CompiledSchema | undefined)[] = [];
   readonly #errorsOf: (readonly string[])[] = [];
+  readonly #refusalsOf: string[] = [];
+  readonly #isCookielessOf: boolean[] = [];
+  readonly #flags = new FlagSearch();
   #first = 0;
   /** The rule that filtered or quarantined the item of the last call. */
   rule: CompiledRule | undefined = undefined;
@@ -68,6 +72,10 @@ export class RuledItems {
   schema: CompiledSchema | undefined = undefined;
   /** The errors that the schema has found. */
   errors: readonly string[] = noErrors;
+  /** Whether the item of the last call has got the ids of a cookieless event. */
+  isCookieless = false;
+  /** Why the item of the last call cannot have them. */
+  refusal = "";
 
   constructor({ createScanner, rowsMax, findNames, changeItems }: RuledItemsOptions) {
     this.#findNames = findNames;
@@ -91,32 +99,42 @@ export class RuledItems {
     { first, end }: Rows,
   ): boolean {
     this.#first = first;
-    if (!this.#findPlans(rules, view, { first, end })) return false;
+    if (!this.#findPlans(rules, view, { first, end }) && rules.cookieless === undefined)
+      return false;
     const applier = this.#applier;
     applier.begin(rules, request);
     const rows: number[] = [];
+    const flags = rules.cookieless === undefined ? undefined : this.#flags;
+    if (end > first) flags?.begin(view.body, endOfRow(view, end - 1));
     let hasUnknown = false;
     for (let row = first; row < end; row++) {
       const at = row - first;
       const result = this.#named[NamedRows.Results + at]!;
-      this.#rulings[at] = result === 0 ? Ruling.Unruled : Ruling.None;
-      if (result === 0 || request.additions !== undefined) continue;
+      const isUnruled = result === 0 && flags === undefined;
+      this.#rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
+      if (isUnruled || request.additions !== undefined) continue;
       view.row = Header.Words + row * Row.Words;
       if (result === NameResult.Unread && !isPlain(view)) continue;
+      const hasFlag = flags?.isIn(view) === true;
+      if (result === 0 && !hasFlag) {
+        this.#rulings[at] = Ruling.Unruled;
+        continue;
+      }
       const plan = rules.namedPlans.get(result) ?? rules.planOf(view, request.isEngage);
       hasUnknown ||= isUnknown(result);
       this.#plans[at] = plan;
-      const ruling = rulingBefore(view, plan);
+      const needsMembers = hasFlag || plan?.needsMembers === true;
+      const ruling = rulingBefore(view, plan, needsMembers);
       this.#rulings[at] = ruling;
       if (ruling !== Ruling.None) continue;
-      if (plan!.needsMembers) rows.push(row);
-      else this.#apply(view, row);
+      if (needsMembers) rows.push(row);
+      else this.#apply(view, row, false);
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });
     if (rows.length > 0) applier.find(request.scanner, view.body, rows);
     for (const row of rows) {
       view.row = Header.Words + row * Row.Words;
-      this.#apply(view, row);
+      this.#apply(view, row, true);
     }
     this.#slice.take(applier, view);
     return true;
@@ -145,12 +163,14 @@ export class RuledItems {
     }
   }
 
-  #apply(view: Cursor, row: number): void {
+  #apply(view: Cursor, row: number, hasMembers: boolean): void {
     const applier = this.#applier;
     const at = row - this.#first;
-    const outcome = applier.apply(view, this.#plans[at]!, row);
+    const outcome = applier.apply(view, this.#plans[at]!, row, hasMembers);
     this.#rulings[at] = outcome;
     this.#rulesOf[at] = applier.rule;
+    this.#isCookielessOf[at] = applier.cookielessId !== undefined;
+    if (outcome === Outcome.NoCookielessId) this.#refusalsOf[at] = applier.refusal;
     this.#schemasOf[at] = undefined;
     if (outcome === Outcome.Changed) this.#changedRows[at] = applier.changeCount - 1;
     const { schema } = applier;
@@ -172,6 +192,8 @@ export class RuledItems {
     this.rule = this.#rulesOf[at];
     this.schema = this.#schemasOf[at];
     if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
+    this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[at]!;
+    if (ruling === Ruling.NoCookielessId) this.refusal = this.#refusalsOf[at]!;
     return ruling;
   }
 
@@ -188,23 +210,53 @@ export class RuledItems {
   ): Ruling {
     const applier = this.#applier;
     this.schema = undefined;
+    this.isCookieless = false;
     const row = (item.row - Header.Words) / Row.Words;
     const rows = { first: row, end: row + 1 };
-    if (!this.#findPlans(rules, item, rows)) return Ruling.Unruled;
+    const hasFlag = this.#hasFlag(rules, item);
+    if (!this.#findPlans(rules, item, rows) && !hasFlag) return Ruling.Unruled;
     const result = this.#named[NamedRows.Results]!;
     const plan = rules.namedPlans.get(result) ?? rules.planOf(item, request.isEngage);
     this.#plans[0] = plan;
     this.#storePlans(rules, item, rows);
-    const before = rulingBefore(item, plan);
+    const needsMembers = hasFlag || plan?.needsMembers === true;
+    const before = rulingBefore(item, plan, needsMembers);
     if (before !== Ruling.None) return before;
     applier.begin(rules, request);
-    if (plan!.needsMembers) applier.find(scanner, item.body, [row]);
-    const outcome = applier.apply(item, plan!, row);
+    if (needsMembers) applier.find(scanner, item.body, [row]);
+    const outcome = applier.apply(item, plan!, row, needsMembers);
     this.rule = applier.rule;
+    this.isCookieless = applier.cookielessId !== undefined;
+    this.refusal = applier.refusal;
     if (outcome <= Outcome.Changed) this.schema = applier.schema;
     if (this.schema !== undefined) this.errors = applier.checkSchema();
     if (outcome === Outcome.Changed) this.#single.take(applier, item);
     return outcome;
+  }
+
+  #hasFlag({ cookieless }: CompiledRules, item: ItemView): boolean {
+    if (cookieless === undefined) return false;
+    this.#flags.begin(item.body, item.table[item.row + Row.ItemEnd]!);
+    return this.#flags.isIn(item);
+  }
+
+  /**
+   * Returns a plain item for the rejected events: a cookieless event without the values that are
+   * not stored, any other event as it is. Returns undefined if the event must not be stored at all.
+   * Valid until the next call.
+   */
+  withoutVisitor(
+    rules: CompiledRules,
+    request: RequestOfRules,
+    { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
+  ): ItemView | undefined {
+    const applier = this.#applier;
+    applier.begin(rules, request);
+    const outcome = applier.removeVisitor(item, scanner);
+    if (outcome === Outcome.NoSalt) return undefined;
+    if (outcome !== Outcome.Changed) return item;
+    this.#single.take(applier, item);
+    return this.changedSingle;
   }
 
   /** Returns the item that `take` has changed. Valid until the next call. */
@@ -214,11 +266,19 @@ export class RuledItems {
 }
 
 /** Returns the ruling if it does not depend on the rules of the plan, else None. */
-function rulingBefore({ table, row }: ItemView, plan: Plan | undefined): Ruling {
+function rulingBefore(
+  { table, row }: ItemView,
+  plan: Plan | undefined,
+  needsMembers: boolean,
+): Ruling {
   // The guards drop an item without a name.
-  if (plan === undefined || isIdle(plan)) return Ruling.Unruled;
+  if (plan === undefined || (plan.rules.length === 0 && !needsMembers)) return Ruling.Unruled;
   const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-  return plan.needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
+  return needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
+}
+
+function endOfRow({ table }: ItemView, row: number): number {
+  return table[Header.Words + row * Row.Words + Row.ItemEnd]!;
 }
 
 /** Texts of changed items, and their table. The memory is reused. */

@@ -14,6 +14,7 @@ import { type BackgroundScanner, Header } from "../../records/table.ts";
 import type { RequestFacts } from "../../records/verdict.ts";
 import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
+import type { Visitor } from "../../rules/cookieless.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
@@ -88,6 +89,8 @@ export class Work implements RequestFacts, RequestOfRules {
   additions: string | undefined = undefined;
   /** The project's rules, if they read events. */
   rules: CompiledRules | undefined = undefined;
+  /** The sender, if the rules have `cookieless`. */
+  visitor: Visitor | undefined = undefined;
   /** Whether the project's rules have changed the client's address. */
   changesAddress = false;
 
@@ -102,6 +105,8 @@ export class Work implements RequestFacts, RequestOfRules {
   template!: RecordTemplate;
   frames!: RequestFrames;
   #quarantine!: QuarantineTaker;
+  #beginAddressless!: () => RecordTemplate;
+  #addressless: RecordTemplate | undefined = undefined;
   /** All rules of the project. The request keeps them if newer ones are loaded. */
   #projectRules: CompiledRules | undefined = undefined;
 
@@ -144,6 +149,7 @@ export class Work implements RequestFacts, RequestOfRules {
     this.additions = this.protocol.additions;
     this.#projectRules = project.rules;
     this.rules = project.rules?.readsEvents === true ? project.rules : undefined;
+    if (this.rules?.cookieless !== undefined) this.visitor = this.#visitorOf(this.exchange);
     this.cost = {
       events: this.table[Header.ItemCount]!,
       bytes: this.body.length,
@@ -162,15 +168,23 @@ export class Work implements RequestFacts, RequestOfRules {
     this.#quarantine = parts.quarantine;
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
-    this.template = parts.records.begin({
+    const { records } = parts;
+    const context = {
       projectId: project.id,
       lane,
       receivedAtMs,
       sentAtMs: sentAt.ms,
-      clientAddress: this.#storedAddress(),
       rulesVersion: this.#projectRules?.version,
-    });
+    };
+    this.template = records.begin({ ...context, clientAddress: this.#storedAddress() });
+    this.#beginAddressless = () => records.begin({ ...context, clientAddress: "" });
     this.frames = protocol.createFrames(this, publisher, body);
+  }
+
+  /** The template of records without the client's address. */
+  get addresslessTemplate(): RecordTemplate {
+    this.#addressless ??= this.#beginAddressless();
+    return this.#addressless;
   }
 
   /**
@@ -198,6 +212,15 @@ export class Work implements RequestFacts, RequestOfRules {
     if (address === undefined || clientAddress === "") return clientAddress;
     this.changesAddress = true;
     return address.storedFor(clientAddress, this.receivedAtMs);
+  }
+
+  /** A replay comes from an operator, not from the client. */
+  #visitorOf({ senderAddress, userAgentHeader, isReplay }: Exchange): Visitor {
+    return {
+      address: isReplay ? "" : senderAddress,
+      userAgent: isReplay ? "" : (userAgentHeader ?? ""),
+      request: this,
+    };
   }
 
   handOver(): void {

@@ -26,6 +26,7 @@ const reasonWords = {
   no_event: "dropped: no event name",
   no_distinct_id: "dropped: no distinct id",
   not_an_object: "dropped: not an object",
+  no_cookieless_id: "dropped: cookieless without an id",
   rate_limited: "rejected: over the project's quota",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };

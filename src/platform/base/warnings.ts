@@ -16,6 +16,11 @@ export const dropTable = {
     when: "an item of a batch is not an object",
     remedy: "Send each event as an object, encoded once.",
   },
+  no_cookieless_id: {
+    when: "the project's rules have `cookieless: true`, and a cookieless event cannot have an id: it lacks an address, a User-Agent or a host, its day is over in all time zones, or it is `$identify`, `$create_alias` or `$merge_dangerously`",
+    remedy:
+      "The detail names the reason. Send $raw_user_agent and $host as posthog-js does, and send events on the day on which they happen.",
+  },
 } as const satisfies Record<string, Pick<ErrorRow, "when" | "remedy">>;
 export type DropCode = keyof typeof dropTable;
 

@@ -98,7 +98,17 @@ export function expectedOf(
   };
   const before = membersText(event);
   const lane = form === "history" ? ("historical" as const) : ("live" as const);
-  const request = { lane, isBot: false, secret, isKnownBot, sampleOf };
+  const request = {
+    lane,
+    isBot: false,
+    secret,
+    isKnownBot,
+    sampleOf,
+    address: "",
+    visitorHashOf(): string {
+      throw new Error("the rules have no cookieless");
+    },
+  };
   const outcome = applyModel(file, event, request);
   const schema = file.schemas.find((one) => one.event === event.name);
   const isValid = schema === undefined || hasValidTotal(event);

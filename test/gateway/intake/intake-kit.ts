@@ -21,6 +21,8 @@ import { FakeFrame } from "./fake-frame.ts";
 export interface Sent {
   /** `stored N` or `stored N, filtered M`, or the problem's code; undefined before the answer. */
   readonly answer: string | undefined;
+  /** The detail of the problem, or "". */
+  readonly detail: string;
   readonly library: string;
   readonly work: Promise<void>;
 }
@@ -39,6 +41,7 @@ interface SendOptions {
   readonly hint?: BodyHint | undefined;
   readonly deadlineMs?: number;
   readonly senderAddress?: string;
+  readonly exchange?: Partial<Exchange>;
 }
 
 interface IntakeKitOptions {
@@ -125,9 +128,15 @@ export class IntakeKit {
 
   send(body: BodyOf | Buffer, options: SendOptions = {}): Sent {
     const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
-    const sent = { answer: undefined as string | undefined, work: Promise.resolve(), library: "" };
+    const sent = {
+      answer: undefined as string | undefined,
+      work: Promise.resolve(),
+      library: "",
+      detail: "",
+    };
     const exchange: Exchange = {
       ...bareExchange,
+      ...options.exchange,
       senderAddress: options.senderAddress ?? "",
       hold: (heldBytes) => {
         this.heldBytes += heldBytes;
@@ -144,8 +153,9 @@ export class IntakeKit {
       answerStored: ({ accepted, filtered }) => {
         sent.answer = `stored ${accepted}${filtered === 0 ? "" : `, filtered ${filtered}`}`;
       },
-      answerProblem: ({ code }: Problem) => {
+      answerProblem: ({ code, detail }: Problem) => {
         sent.answer = code;
+        sent.detail = detail;
       },
     };
     const overwrite = (): void => void bytes.fill(0x20);

@@ -49,6 +49,7 @@ const outcomeOfReason = {
   no_event: "dropped",
   no_distinct_id: "dropped",
   not_an_object: "dropped",
+  no_cookieless_id: "dropped",
   invalid_properties: "error",
   event_name_too_long: "error",
   distinct_id_too_long: "error",

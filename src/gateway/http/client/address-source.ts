@@ -113,6 +113,7 @@ export class AddressSource {
     if (connection === undefined || connection.isShared) return request.getHeader("user-agent");
     if (isRead) {
       const agent = request.getHeader("user-agent");
+      connection.userAgent = agent;
       connection.agent = clientName(agent);
       connection.isBot = isKnownBot(agent);
     }

@@ -38,7 +38,10 @@ interface ConnectionOfRequest {
 export class OpenConnection {
   address: string;
   isShared = false;
+  /** The name of the client. */
   agent = "";
+  /** The whole User-Agent of the first request. */
+  userAgent = "";
   /** Whether the User-Agent of the first request is a known bot. */
   isBot = false;
   expects = false;

@@ -1,6 +1,8 @@
-// The daily salts of projects whose rules hash addresses. All gateways use the same salt on the
-// same day. A salt is erased within 72 hours, so that no one can compute the hashes again. The
-// bucket is only at the hub: a copy on a leaf node would keep the salts.
+// The daily salts of projects whose rules hash addresses or cookieless visitors. All gateways use the
+// same salt for the same day of the calendar. A day begins and ends at different times in different
+// time zones, so up to three days have a salt at the same time. A salt is erased when the day is over
+// everywhere, so that no one can compute the hashes again. The bucket is only at the hub: a copy on a
+// leaf node would keep the salts.
 
 import { randomBytes } from "node:crypto";
 import { DiscardPolicy, type JetStreamManager, jetstream } from "@nats-io/jetstream";
@@ -18,6 +20,7 @@ import {
   streamInfoOf,
 } from "../../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
+import { saltedFromMs, saltedToMs } from "../../../rules/cookieless.ts";
 import { type BucketPlace, registryTimeoutMs } from "../registry/bucket.ts";
 
 interface DailySaltsOptions extends BucketPlace {
@@ -28,10 +31,13 @@ interface DailySaltsOptions extends BucketPlace {
 }
 
 const saltBytes = 32;
-/** A salt is created up to an hour before its day begins, so that no event waits for it. */
-const aheadMs = 3_600_000;
-/** Time after the start of a salt's day, at most 71 hours after the salt was created. */
-const erasedAfterMs = 70 * 3_600_000;
+const hourMs = 3_600_000;
+/**
+ * Times relative to the start of the salt's day in UTC. A salt is created up to an hour before it is
+ * needed, so that no event waits for it, and is erased an hour after that, at most 52 hours later.
+ */
+const createdAtMs = saltedFromMs - hourMs;
+const erasedAtMs = saltedToMs + hourMs;
 /** The store removes a salt that no gateway has erased, without overwriting it. */
 const ageMaxMs = 72 * 3_600_000;
 const tickMs = 30_000;
@@ -111,15 +117,16 @@ export class DailySalts {
     }
   }
 
-  /** Reads or creates the salts of today and of a day that begins soon. Forgets older salts. */
+  /** Reads or creates the salts of all days that are today somewhere, or soon. Forgets the others. */
   async #refresh(projectId: string): Promise<void> {
     const nowMs = this.#options.wallMs();
-    const today = Math.floor(nowMs / dayMs);
     const salts = this.#salts.get(projectId);
     if (salts === undefined) return;
-    // A request that arrived before midnight may be processed after it.
-    for (const day of salts.keys()) if (day < today - 1) salts.delete(day);
-    for (const day of new Set([today, Math.floor((nowMs + aheadMs) / dayMs)]))
+    for (const day of salts.keys()) if (isOver(day, nowMs)) salts.delete(day);
+    // A salt is not created again between its last use and its erasure.
+    const firstDay = Math.floor((nowMs - saltedToMs) / dayMs) + 1;
+    const lastDay = Math.floor((nowMs - createdAtMs) / dayMs);
+    for (let day = firstDay; day <= lastDay; day++)
       if (!salts.has(day)) salts.set(day, await this.#readOrCreate(projectId, day));
   }
 
@@ -167,7 +174,7 @@ export class DailySalts {
     const nowMs = wallMs();
     await eraseSalts(await this.#manager(), prefix, {
       filter: ">",
-      isOld: (day) => nowMs - day * dayMs >= erasedAfterMs,
+      isOld: (day) => isOver(day, nowMs),
     });
   }
 
@@ -176,6 +183,10 @@ export class DailySalts {
     const at = { timeoutMs: registryTimeoutMs, ...(domain === undefined ? {} : { domain }) };
     return managerOf(connection, at);
   }
+}
+
+function isOver(day: number, nowMs: number): boolean {
+  return nowMs - day * dayMs >= erasedAtMs;
 }
 
 /** Overwrites all salts of a project. */

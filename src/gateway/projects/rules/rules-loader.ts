@@ -6,6 +6,8 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../../platform/base/retry.ts";
 import { type CompiledRules, compileRules } from "../../../rules/compile.ts";
+import type { CookielessContext } from "../../../rules/cookieless.ts";
+import type { RulesFile } from "../../../rules/rules-file.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -231,10 +233,13 @@ export class RulesLoader {
         `this release cannot read it: line ${line}, column ${column}: ${message}`,
       );
     }
-    if (parsed.rules.privacy.ip === "hash") await this.salts.provide(projectId);
+    const { privacy } = parsed.rules;
+    if (privacy.ip === "hash" || privacy.cookieless) await this.salts.provide(projectId);
     else this.salts.release(projectId);
     const saltOf = (day: number) => this.salts.saltOf(projectId, day);
-    const context = { version, secret, saltOf, counters: this.counts.of(projectId) };
+    const cookieless = await cookielessContext(projectId, parsed.rules);
+    const counters = this.counts.of(projectId);
+    const context = { version, secret, saltOf, cookieless, counters };
     return { rules: compileRules(parsed.rules, context), source };
   }
 
@@ -248,6 +253,16 @@ export class RulesLoader {
     await raiseReplicas(connection, { config: state.config, replicas: place.replicas, log });
     this.#isPrepared = true;
   }
+}
+
+/** Returns what the compilation needs for `cookieless`, or undefined if the rules do not have it. */
+export async function cookielessContext(
+  projectId: string,
+  { privacy }: RulesFile,
+): Promise<CookielessContext | undefined> {
+  if (!privacy.cookieless) return undefined;
+  const { rootDomainOf } = await import("../../../rules/root-domain.ts");
+  return { projectId, rootDomainOf };
 }
 
 function warningOf(projectId: string, { version, rules, fault }: Wanted): string {

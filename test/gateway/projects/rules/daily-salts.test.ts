@@ -10,6 +10,7 @@ import { newPlace, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const day = 20_000;
 const noonMs = day * dayMs + dayMs / 2;
+const hourMs = 3_600_000;
 
 function saltsAt(place: ReturnType<typeof newPlace>, clock: { nowMs: number }) {
   const warnings: string[] = [];
@@ -22,6 +23,8 @@ function saltsAt(place: ReturnType<typeof newPlace>, clock: { nowMs: number }) {
   onTestFinished(() => salts.close());
   return Object.assign(salts, { warnings });
 }
+
+const hexOf = (salt: Uint8Array) => Buffer.from(salt).toString("hex");
 
 /** Returns whether a file of the store has the bytes. */
 function isInStore(bytes: Uint8Array): boolean {
@@ -45,42 +48,65 @@ test("all gateways have the same salt on the same day, and each project has its 
   expect(new Set(hex("shop")).size).toBe(1);
   expect(new Set([...hex("shop"), ...hex("blog")]).size).toBe(2);
   expect(hex("shop")[0]).toMatch(/^[0-9a-f]{64}$/);
-  expect([...hex("shop", day - 1), ...hex("shop", day + 1), ...hex("other")]).toEqual(
+  expect(new Set([...hex("shop", day - 1), ...hex("shop", day + 1)]).size).toBe(2);
+  expect([...hex("shop", day - 2), ...hex("shop", day + 2), ...hex("other")]).toEqual(
     Array.from({ length: 9 }, () => undefined),
   );
 });
 
-test("the next day's salt is there before midnight, and yesterday's salt after it", async () => {
+test("each day has a salt while it is that day in some time zone, and an hour before and after", async () => {
   const place = newPlace();
-  const clock = { nowMs: (day + 1) * dayMs - 1_000 };
+  const clock = { nowMs: day * dayMs };
   const salts = saltsAt(place, clock);
-  await salts.provide("shop");
-  const [today, tomorrow] = [salts.saltOf("shop", day), salts.saltOf("shop", day + 1)];
-  expect([today?.length, tomorrow?.length]).toEqual([32, 32]);
-  clock.nowMs += 2_000;
-  await salts.provide("shop");
-  expect(salts.saltOf("shop", day)).toEqual(today);
-  expect(salts.saltOf("shop", day + 1)).toEqual(tomorrow);
-  clock.nowMs += dayMs;
-  await salts.provide("shop");
-  expect(salts.saltOf("shop", day)).toBeUndefined();
+  const known = new Map<number, Uint8Array>();
+  for (let hour = 0; hour < 72; hour++) {
+    clock.nowMs = day * dayMs + hour * hourMs;
+    await salts.provide("shop");
+    await salts.eraseOld();
+    for (let of = day - 3; of <= day + 5; of++) {
+      const sinceStartMs = clock.nowMs - of * dayMs;
+      const salt = salts.saltOf("shop", of);
+      const isNeeded = sinceStartMs >= -12 * hourMs && sinceStartMs < 38 * hourMs;
+      const isOver = sinceStartMs >= 39 * hourMs || sinceStartMs < -13 * hourMs;
+      if (isNeeded) expect(salt, `day ${of - day}, hour ${hour}`).toHaveLength(32);
+      if (isOver) expect(salt, `day ${of - day}, hour ${hour}`).toBeUndefined();
+      if (salt === undefined) continue;
+      expect(salt, "a day keeps its salt").toEqual(known.get(of) ?? salt);
+      known.set(of, salt);
+    }
+  }
   salts.release("shop");
-  expect(salts.saltOf("shop", day + 1)).toBeUndefined();
+  expect(salts.saltOf("shop", day + 2)).toBeUndefined();
 });
 
-test("a salt is overwritten in the files of the store within 72 hours", async () => {
+test("a salt is overwritten in the files of the store when its day is over everywhere, 52 hours after it was created", async () => {
   const place = newPlace();
-  const clock = { nowMs: day * dayMs + 60_000 };
+  const createdMs = day * dayMs - 13 * hourMs;
+  const clock = { nowMs: createdMs - 1 };
   const salts = saltsAt(place, clock);
+  await salts.provide("shop");
+  expect(salts.saltOf("shop", day)).toBeUndefined();
+  clock.nowMs = createdMs;
   await salts.provide("shop");
   const salt = salts.saltOf("shop", day)!;
   expect(isInStore(salt)).toBe(true);
-  clock.nowMs = day * dayMs + 69 * 3_600_000;
+  clock.nowMs = createdMs + 52 * hourMs - 1;
   await salts.eraseOld();
   expect(isInStore(salt)).toBe(true);
-  clock.nowMs = day * dayMs + 71 * 3_600_000;
+  clock.nowMs = createdMs + 52 * hourMs;
   await salts.eraseOld();
   await expect.poll(() => isInStore(salt), { timeout: 10_000, interval: 50 }).toBe(false);
+});
+
+test("a gateway that starts late has the salts of the days that are not over", async () => {
+  const place = newPlace();
+  const clock = { nowMs: noonMs };
+  const first = saltsAt(place, clock);
+  await first.provide("shop");
+  const late = saltsAt(place, clock);
+  await late.provide("shop");
+  for (const of of [day - 1, day, day + 1])
+    expect(hexOf(late.saltOf("shop", of)!)).toBe(hexOf(first.saltOf("shop", of)!));
 });
 
 test("removeSalts overwrites the salts of one project", async () => {
