@@ -8,6 +8,7 @@ import {
   headerBytesMax,
   lanes,
   rejectedLane,
+  restoringSubject,
   streamName,
   streamSubject,
 } from "../../platform/nats/names.ts";
@@ -147,7 +148,10 @@ export function brokenPromises(
       `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
     );
   }
-  if (!(config.subjects ?? []).includes(wanted.subjects[0]!))
+  const { subjects = [] } = config;
+  if (subjects.includes(restoringSubject(wanted.name)))
+    broken.push("its restore is not complete: run `penstock stream restore` again");
+  else if (!subjects.includes(wanted.subjects[0]!))
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");

@@ -31,6 +31,14 @@ export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
 
+/**
+ * The only subject of a stream while `penstock stream restore` fills it, so that no gateway can store
+ * an event in it. A stream that still has it contains a part of a backup, and nothing else.
+ */
+export function restoringSubject(stream: string): string {
+  return `penstock_restoring.${stream}`;
+}
+
 export const messageIdHeader = "Nats-Msg-Id";
 export const eventsHeader = "Penstock-Events";
 export const schemaHeader = "Penstock-Schema";
