@@ -22,7 +22,13 @@ import {
   noRoomCodes,
   streamInfoOf,
 } from "../../platform/nats/api.ts";
-import { bucketStream, lanes, rejectedLane, restoringSubject } from "../../platform/nats/names.ts";
+import {
+  bucketStream,
+  isRestoring,
+  lanes,
+  rejectedLane,
+  restoringSubject,
+} from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import { audited } from "../audit.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -312,7 +318,7 @@ export async function restore(
         missing.push(one);
         continue;
       }
-      if (isRestoring(info)) {
+      if (isRestoring(info.config)) {
         incomplete.push({ ...one, lastSequence: info.state.last_seq });
         continue;
       }
@@ -379,10 +385,6 @@ async function deleteEmpty(manager: JetStreamManager, name: string): Promise<voi
     });
     throw error;
   }
-}
-
-function isRestoring({ config }: StreamInfo): boolean {
-  return config.subjects?.includes(restoringSubject(config.name)) === true;
 }
 
 /** Throws a CommandError if another command still fills one of the streams. */

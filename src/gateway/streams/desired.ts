@@ -6,9 +6,9 @@ import type { Lane } from "../../platform/base/lane.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import {
   headerBytesMax,
+  isRestoring,
   lanes,
   rejectedLane,
-  restoringSubject,
   streamName,
   streamSubject,
 } from "../../platform/nats/names.ts";
@@ -148,10 +148,9 @@ export function brokenPromises(
       `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
     );
   }
-  const { subjects = [] } = config;
-  if (subjects.includes(restoringSubject(wanted.name)))
+  if (isRestoring(config))
     broken.push("its restore is not complete: run `penstock stream restore` again");
-  else if (!subjects.includes(wanted.subjects[0]!))
+  else if (!(config.subjects ?? []).includes(wanted.subjects[0]!))
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");

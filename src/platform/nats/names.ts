@@ -39,6 +39,17 @@ export function restoringSubject(stream: string): string {
   return `penstock_restoring.${stream}`;
 }
 
+/** Returns whether a restore has not completed the stream. */
+export function isRestoring({
+  name,
+  subjects = [],
+}: {
+  readonly name: string;
+  readonly subjects?: readonly string[];
+}): boolean {
+  return subjects.includes(restoringSubject(name));
+}
+
 export const messageIdHeader = "Nats-Msg-Id";
 export const eventsHeader = "Penstock-Events";
 export const schemaHeader = "Penstock-Schema";
