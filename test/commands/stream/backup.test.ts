@@ -345,6 +345,25 @@ describe("stream backup and restore", () => {
     }
   });
 
+  test("a restore states why it ended: a stop signal, or a server without room", async () => {
+    const { stream, publish, env } = await streamRig(server);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    const { context, stop } = commandWorld(env);
+    stop.abort();
+    const stopped = commandLine(context).parseAsync(["stream", "restore", folder], {
+      from: "user",
+    });
+    await expect(stopped).rejects.toThrow("stream restore: stopped. Nothing was changed");
+    changeJson(path.join(folder, "PENSTOCK_LIVE_0", "backup.json"), ({ config }) => {
+      config.max_bytes = 2 ** 60;
+    });
+    expect((await restored(await emptyServer(), folder)).fault).toMatch(
+      /insufficient storage resources.* The server has no room for the stream, which reserves .*: free disk space\. .* PENSTOCK_STREAM_BYTES_MAX .* max_file_store/,
+    );
+  });
+
   test("a restore that an older nats-server rejects reports the version of the backup", async () => {
     const { stream, publish } = await streamRig(server);
     await publish("shop");
