@@ -308,7 +308,7 @@ function addStreams(program: Command, context: CommandContext): void {
       ) => {
         const { checkedBackup, restore } = await import("../commands/stream/backup.ts");
         const { withEmbedded } = await import("./embed.ts");
-        const backup = await checkedBackup(folder, which);
+        const backup = await checkedBackup(folder, which, context.stop);
         await withEmbedded(of(command), { isNew: true }, (ready) =>
           restore(ready, folder, { ...backup, replaceEmpty }),
         );

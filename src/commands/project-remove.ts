@@ -109,6 +109,7 @@ class Removal {
       }
       stepped?.("effects");
       this.#mustContinue();
+      await this.#mustBeOff();
       await removeEntry(this.#connection, this.#place);
       this.#progress = "unregistered";
       // All gateways must have read the removal, so that none writes usage of the project.
@@ -117,6 +118,7 @@ class Removal {
       // A gateway that was suspended during the first purge may have stored events after it.
       await this.#purge(manager, streams, { outcome: "stored during the command: removed" });
       await this.#removeUsage(manager);
+      await this.#mustBeOff();
       await removeSalts(this.#connection, this.#place);
       const entries = await removeRules(this.#connection, this.#place);
       if (entries > 0) say(command, "its rules and the secret of their hashes: erased");
@@ -261,22 +263,60 @@ class Removal {
     await pauseUntilAborted(waitMs, command.context.stop);
   }
 
-  /** Removes the messages of the project, and prints the number of each stream that had some. */
+  /**
+   * Removes the messages of the project, and prints the number of each stream that had some. Keeps
+   * those of a project that is enabled or added again while the command runs.
+   */
   async #purge(
     manager: JetStreamManager,
     streams: readonly NamedStream[],
     { outcome, canStop = false }: { outcome: string; canStop?: boolean },
   ): Promise<void> {
     const { id } = this.#options;
+    const names = streams.map(({ stream }) => stream);
+    const ends = await this.#endsBeforeReuse(manager, names);
     for (const { stream, lane, partition } of streams) {
       if (canStop) {
         this.#mustContinue();
         this.#progress = "purging";
       }
       const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
-      const { purged } = await manager.streams.purge(stream, { filter });
+      const purged = await purgeTo(manager, { stream, filter, end: ends.get(stream)! });
       if (purged > 0) say(this.#command, `${stream}: ${counted(purged, "message")} ${outcome}`);
     }
+  }
+
+  /**
+   * Returns the last sequence of each stream. Throws a CommandError if the project can store events
+   * again. If it does not throw, the messages up to these sequences are of the removed project.
+   */
+  async #endsBeforeReuse(
+    manager: JetStreamManager,
+    streams: readonly string[],
+  ): Promise<ReadonlyMap<string, number>> {
+    const ends = new Map<string, number>();
+    for (const stream of streams)
+      ends.set(stream, (await manager.streams.info(stream)).state.last_seq);
+    await this.#mustBeOff();
+    return ends;
+  }
+
+  /** Throws a CommandError if another command has enabled the project, or added it again. */
+  async #mustBeOff(): Promise<void> {
+    const { id } = this.#options;
+    const { projects } = await readRegistry(this.#connection, this.#place);
+    const found = projects.find((one) => one.id === id);
+    if (found === undefined || (this.#progress !== "unregistered" && !found.enabled)) return;
+    const [change, rest] =
+      this.#progress === "unregistered"
+        ? [
+            "added",
+            "Its new events are kept. It has the usage record and rules of the removed project",
+          ]
+        : ["enabled", "Its remaining events are kept"];
+    throw new CommandError(
+      `project remove: another command has ${change} the project ${id} meanwhile. ${rest}. To remove it, run the command again`,
+    );
   }
 
   async #removeEffects(): Promise<void> {
@@ -312,7 +352,8 @@ class Removal {
   async #removeUsage(manager: JetStreamManager): Promise<void> {
     const { stream, filter } = this.#usage();
     if ((await streamInfoOf(manager, stream)) === undefined) return;
-    await manager.streams.purge(stream, { filter });
+    const ends = await this.#endsBeforeReuse(manager, [stream]);
+    await purgeTo(manager, { stream, filter, end: ends.get(stream)! });
   }
 
   #usage(): { readonly stream: string; readonly filter: string } {
@@ -320,4 +361,21 @@ class Removal {
     const filter = `${bucketSubjects(bucket)}${usageKey(this.#options.id, "*")}`;
     return { stream: bucketStream(bucket), filter };
   }
+}
+
+interface ToPurge {
+  readonly stream: string;
+  readonly filter: string;
+  /** Sequence of the last message to remove. */
+  readonly end: number;
+}
+
+/** Returns the number of removed messages. */
+async function purgeTo(
+  manager: JetStreamManager,
+  { stream, filter, end }: ToPurge,
+): Promise<number> {
+  // Before version 2.11, a server that must purge before sequence 1 purges the whole stream.
+  if (end === 0) return 0;
+  return (await manager.streams.purge(stream, { filter, seq: end + 1 })).purged;
 }

@@ -42,6 +42,7 @@ test.each([
   [["stream", "set", "live", "--max-age", "2d", "--from-settings"], "or only --from-settings"],
   [["stream", "set", "live", "--max-bytes", "10"], "--max-bytes must be at least 1048576"],
   [["stream", "set", "live", "--max-age", "30m"], "--max-age must be at least 1h"],
+  [["stream", "set", "live", "--max-age", "106752d"], "--max-age must be at most 106751d"],
   [["stream", "restore", "/does/not/exist"], "cannot read /does/not/exist: ENOENT"],
   [["tail", "--project", "a b"], "the project's id must match"],
   [["export", "a b"], "the project's id must match"],

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import path from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
@@ -184,6 +186,31 @@ test("project remove removes events that a suspended gateway stores after the fi
   const { state } = await (await jetstreamManager(connection)).streams.info("PENSTOCK_REJECTED_0");
   expect([await stored("shop"), state.messages]).toEqual([0, 0]);
 });
+
+test.each([
+  ["enabled", /^shop +disabled/m, ["enable", "shop"], "shop"],
+  ["added", /^(?!.*shop)/s, ["add", "shop", "--key", "phc_new"], "new"],
+])(
+  "project remove keeps the events of a project that is %s meanwhile",
+  async (change, state, args, key) => {
+    const { env, project, send, stored } = await rig();
+    expect(await send("shop")).toBe(200);
+    const rulesFile = path.join(temporaryFolder(), "rules.yaml");
+    writeFileSync(rulesFile, "privacy: { ip: drop }\n");
+    const removal = project("remove", "shop", "--yes");
+    await expect.poll(async () => (await project("list")).out, within).toMatch(state);
+    expect((await project(...args)).fault).toBeUndefined();
+    expect((await runCommand(env, ["rules", "apply", "shop", rulesFile])).fault).toBeUndefined();
+    await expect.poll(() => send(key), within).toBe(200);
+    const { fault } = await removal;
+    expect(fault).toContain(
+      `project remove: another command has ${change} the project shop meanwhile. `,
+    );
+    expect(await stored("shop")).toBeGreaterThan(0);
+    expect((await runCommand(env, ["rules", "show", "shop"])).out).toContain("ip: drop");
+    expect(await send(key)).toBe(200);
+  },
+);
 
 test("project remove removes a project whose registry entry is damaged", async () => {
   const { gateway, project, send, stored } = await rig();

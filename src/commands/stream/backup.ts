@@ -15,15 +15,27 @@ import { limitsBucket } from "../../gateway/streams/own-limits.ts";
 import { sync, writeWhole } from "../../platform/base/files.ts";
 import { compareVersions, parseVersion } from "../../platform/base/forms.ts";
 import { objectIn } from "../../platform/base/json.ts";
-import { ledStreamInfo, NoLeaderError, nanosPerMs, streamInfoOf } from "../../platform/nats/api.ts";
-import { bucketStream, lanes, rejectedLane } from "../../platform/nats/names.ts";
+import {
+  ledStreamInfo,
+  NoLeaderError,
+  nanosPerMs,
+  noRoomCodes,
+  streamInfoOf,
+} from "../../platform/nats/api.ts";
+import {
+  bucketStream,
+  isRestoring,
+  lanes,
+  rejectedLane,
+  restoringSubject,
+} from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import { audited } from "../audit.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { shownBytes } from "../doctor/finding.ts";
 import { managerFor, withNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { namedStreams } from "./named-streams.ts";
+import { countFrom, namedStreams } from "./named-streams.ts";
 
 const formatVersion = 1;
 const manifestFile = "backup.json";
@@ -50,18 +62,25 @@ interface StreamList {
   readonly streams: readonly { readonly name: string; readonly messages: number }[];
 }
 
+interface Reported {
+  readonly err_code?: number;
+  readonly description: string;
+}
+
 /** An error that the nats-server has reported. */
 class ServerError extends CommandError {
   readonly description: string;
+  readonly code: number | undefined;
 
-  constructor(what: string, description: string) {
+  constructor(what: string, { description, err_code: code }: Reported) {
     super(`${what}: ${description}`);
     this.description = description;
+    this.code = code;
   }
 }
 
 interface SnapshotAnswer {
-  readonly error?: { readonly description: string };
+  readonly error?: Reported;
   readonly config: StreamConfig;
   readonly state: StreamState;
 }
@@ -76,6 +95,7 @@ export async function backup(
   which: string | undefined,
 ): Promise<void> {
   await withNats(command, async (connection) => {
+    await mustBeRestored(await managerFor(connection));
     const names = (await namedStreams(command, connection, which)).map(({ stream }) => stream);
     if (which === undefined) names.push(...(await bucketsOf(command, connection, names[0]!)));
     for (const name of names) {
@@ -109,6 +129,16 @@ export async function backup(
     await writeWhole(list, `${JSON.stringify(all, undefined, 2)}\n`);
     say(command, `backup complete: ${path.resolve(folder)}`);
   });
+}
+
+/** Throws a CommandError if a stream contains only a part of its backup. */
+async function mustBeRestored(manager: JetStreamManager): Promise<void> {
+  const found: string[] = [];
+  for await (const name of manager.streams.names(restoringSubject("*"))) found.push(name);
+  if (found.length > 0)
+    throw new CommandError(
+      `stream backup: the restore of ${found.join(", ")} is not complete. Run \`penstock stream restore\` again first`,
+    );
 }
 
 function reasonOf({ context }: ConfiguredCommand, error: Error): string {
@@ -202,10 +232,9 @@ async function backUp(
       if (data.length === 0) {
         const status = message.headers?.code ?? 0;
         if (status >= 400)
-          throw new ServerError(
-            "the server ended the snapshot",
-            message.headers?.description ?? "",
-          );
+          throw new ServerError("the server ended the snapshot", {
+            description: message.headers?.description ?? "",
+          });
         break;
       }
       // The server waits for acknowledgements, so the memory for chunks is bounded.
@@ -246,21 +275,27 @@ interface CheckedBackup {
   readonly found: readonly FoundBackup[];
 }
 
-/** Reads the backup in a folder. Throws a CommandError if a file is missing or damaged. */
+/**
+ * Reads the backup in a folder. Throws a CommandError if a file is missing or damaged, or if `stop`
+ * aborts.
+ */
 export async function checkedBackup(
   folder: string,
   which: string | undefined,
+  stop: AbortSignal,
 ): Promise<CheckedBackup> {
   const list = listIn(folder);
   const found = manifestsIn(folder, list, which);
-  for (const { name, manifest } of found) await checkData(folder, name, manifest);
+  for (const { name, manifest } of found) await checkData(manifest, { folder, name, stop });
   return { list, found };
 }
 
 /**
- * Creates the streams of a checked backup. Leaves a stream that already is as in the backup, so a
- * restore that was interrupted can be repeated. Changes nothing if another stream of the name exists.
- * `replaceEmpty` removes streams that never had a message.
+ * Creates the streams of a checked backup. A stream gets its subjects when it is complete, so no
+ * gateway can write to it before. Leaves a stream that already has the messages of the backup, and
+ * removes one that a restore has not completed: so a restore that was interrupted can be repeated.
+ * Changes nothing if another stream of the name exists. `replaceEmpty` removes streams that never
+ * had a message.
  */
 export async function restore(
   command: ConfiguredCommand,
@@ -271,6 +306,7 @@ export async function restore(
     const manager = await managerFor(connection);
     const missing: FoundBackup[] = [];
     const empty: FoundBackup[] = [];
+    const incomplete: (FoundBackup & { readonly lastSequence: number })[] = [];
     for (const one of found) {
       const info = await ledStreamInfo(manager, one.name).catch((error: Error) => {
         if (!(error instanceof NoLeaderError)) throw error;
@@ -278,15 +314,25 @@ export async function restore(
           `stream restore: ${error.message}: a nats-server is down, or was lost during a restore. Nothing was changed. Start it, and run the command again`,
         );
       });
-      if (info === undefined) missing.push(one);
-      else if (isRestored(info, one.manifest))
-        say(command, `${one.name}: unchanged: it already ends as in the backup`);
-      else if (info.state.last_seq === 0) empty.push(one);
+      if (info === undefined) {
+        missing.push(one);
+        continue;
+      }
+      if (isRestoring(info.config)) {
+        incomplete.push({ ...one, lastSequence: info.state.last_seq });
+        continue;
+      }
+      const { upToEnd, since } = await partsOf(manager, info, one.manifest);
+      if (isRestored(upToEnd, one.manifest)) {
+        const more = since > 0 ? `; ${counted(since, "message")} stored since` : "";
+        say(command, `${one.name}: unchanged: it already has the messages of the backup${more}`);
+      } else if (info.state.last_seq === 0) empty.push(one);
       else
         throw new CommandError(
-          `stream restore: the stream ${one.name} exists and ${differenceOf(info.state, one.manifest.state)}: a restore never replaces messages. Nothing was changed. Restore into an empty data folder (--data-dir) or another NATS, or remove the stream (nats stream rm ${one.name})`,
+          `stream restore: the stream ${one.name} exists and ${differenceOf(upToEnd.state, one.manifest.state)}: a restore never replaces messages. Nothing was changed. Restore into an empty data folder (--data-dir) or another NATS, or restore only other streams (stream restore <folder> <stream>)`,
         );
     }
+    await mustBeIdle(manager, incomplete);
     if (empty.length > 0 && !replaceEmpty)
       throw new CommandError(
         `stream restore: these streams exist and are empty: ${empty.map(({ name }) => name).join(", ")}. Nothing was changed. A gateway has created them, or a restore was interrupted: stop the gateways, and run the command again with --replace-empty`,
@@ -295,13 +341,19 @@ export async function restore(
       await audited(command, { change: "stream remove", stream: name, messages: 0 }, () =>
         deleteEmpty(manager, name),
       );
-    missing.push(...empty);
+    for (const { name, lastSequence } of incomplete) {
+      await audited(command, { change: "stream remove", stream: name, lastSequence }, () =>
+        manager.streams.delete(name),
+      );
+      note(command, `${name}: removed the part that an interrupted restore has left`);
+    }
+    missing.push(...empty, ...incomplete);
     for (const [index, one] of missing.entries())
       await restoreChecked(command, connection, { folder, ...one }).catch((error: Error) => {
         const reason = reasonOf(command, error);
         const left = missing.slice(index).map(({ name }) => name);
         throw new CommandError(
-          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. ${newerServer(list, connection)}Run the command again in 10 s, with every nats-server running and before a gateway starts: it restores only these`,
+          `stream restore: ${one.name}: ${reason}. Not restored: ${left.join(", ")}. ${newerServer(list, connection)}${noRoom(error, one.manifest)}Run the command again in 10 s, with every nats-server running: it restores only these`,
         );
       });
   });
@@ -322,7 +374,7 @@ async function deleteEmpty(manager: JetStreamManager, name: string): Promise<voi
     const last = (await ledStreamInfo(manager, name))?.state.last_seq;
     if (last !== 0)
       throw new CommandError(
-        `stream restore: the stream ${name} is no longer empty: a gateway runs and has stored a message. The stream was not removed, and nothing was restored. Stop the gateways. Then remove the stream and its messages (nats stream rm ${name}), or restore into another NATS`,
+        `stream restore: the stream ${name} is no longer empty: a gateway runs and has stored a message. The stream was not removed, and nothing was restored. Restore into an empty data folder (--data-dir) or another NATS`,
       );
     await manager.streams.delete(name);
   } catch (error) {
@@ -335,8 +387,44 @@ async function deleteEmpty(manager: JetStreamManager, name: string): Promise<voi
   }
 }
 
+/** Throws a CommandError if another command still fills one of the streams. */
+async function mustBeIdle(
+  manager: JetStreamManager,
+  incomplete: readonly { readonly name: string; readonly lastSequence: number }[],
+): Promise<void> {
+  if (incomplete.length === 0) return;
+  await delay(settleMs);
+  for (const { name, lastSequence } of incomplete) {
+    const last = (await streamInfoOf(manager, name))?.state.last_seq;
+    if (last !== lastSequence)
+      throw new CommandError(
+        `stream restore: another command restores ${name} now. Nothing was changed. Wait until it ends`,
+      );
+  }
+}
+
+interface Parts {
+  /** The stream as if it ended where the backup ends. */
+  readonly upToEnd: Pick<StreamInfo, "state" | "config">;
+  /** Number of messages after the end of the backup. */
+  readonly since: number;
+}
+
+async function partsOf(
+  manager: JetStreamManager,
+  { state, config }: StreamInfo,
+  { state: { last_seq: end } }: Manifest,
+): Promise<Parts> {
+  if (state.last_seq <= end) return { upToEnd: { state, config }, since: 0 };
+  const since = await countFrom(manager, config.name, { from: end + 1 });
+  const messages = state.messages - since;
+  const last = messages === 0 ? null : await manager.streams.getMessage(config.name, { seq: end });
+  const upToEnd = { ...state, messages, last_seq: end, last_ts: last?.timestamp ?? "" };
+  return { upToEnd: { state: upToEnd, config }, since };
+}
+
 /** Returns whether a stream has the messages of its backup, except those that have expired. */
-function isRestored({ state, config }: StreamInfo, { state: backedUp }: Manifest): boolean {
+function isRestored({ state, config }: Parts["upToEnd"], { state: backedUp }: Manifest): boolean {
   if (state.last_seq !== backedUp.last_seq) return false;
   const missing = backedUp.messages - state.messages;
   if (missing !== 0) return missing > 0 && canHaveExpired(missing, { state, config, backedUp });
@@ -364,8 +452,8 @@ function canHaveExpired(missing: number, { state, config, backedUp }: Shortened)
 function differenceOf(state: StreamState, backedUp: StreamState): string {
   if (state.last_seq !== backedUp.last_seq)
     return `ends at ${state.last_seq}, its backup ends at ${backedUp.last_seq}`;
-  const content = ({ messages, first_seq: first }: StreamState) =>
-    `${counted(messages, "message")} from ${first}`;
+  const content = ({ messages, first_seq: first, last_ts: last }: StreamState) =>
+    `${counted(messages, "message")} from ${first}${messages > 0 && last !== "" ? `, the last of ${last}` : ""}`;
   return `has other content than its backup (${content(state)}, the backup ${content(backedUp)}; both end at ${state.last_seq})`;
 }
 
@@ -375,12 +463,24 @@ async function restoreChecked(
   { folder, name, manifest }: FoundBackup & { folder: string },
 ): Promise<void> {
   const { messages, last_seq: last } = manifest.state;
-  await audited(command, { change: "stream restore", stream: name, messages }, () =>
-    restoreOne(command, connection, { data: path.join(folder, name, dataFile), manifest }),
+  const { subjects = [] } = manifest.config;
+  // A stream without subjects is a mirror or has sources. No gateway writes to it.
+  const restoring = subjects.length > 0 ? { subjects: [restoringSubject(name)] } : {};
+  const config = { ...manifest.config, ...restoring };
+  const data = path.join(folder, name, dataFile);
+  const state = await audited(
+    command,
+    { change: "stream restore", stream: name, messages },
+    async () => {
+      await restoreOne(command, connection, { data, manifest: { ...manifest, config } });
+      const manager = await managerFor(connection);
+      const restored = (await streamInfoOf(manager, name))?.state;
+      if (restored?.last_seq !== last)
+        throw new CommandError(`it ends at ${restored?.last_seq}, and its backup at ${last}`);
+      if (subjects.length > 0) await manager.streams.update(name, { subjects });
+      return restored;
+    },
   );
-  const state = (await streamInfoOf(await managerFor(connection), name))?.state;
-  if (state?.last_seq !== last)
-    throw new CommandError(`it ends at ${state?.last_seq}, and its backup at ${last}`);
   say(command, `${name}: ${counted(state.messages, "message")} up to ${last}`);
   // Messages older than the maximum age leave a restored stream immediately.
   if (state.messages < messages)
@@ -393,6 +493,15 @@ function newerServer({ server_version: backedUp }: StreamList, { info }: NatsCon
   const [theirs, ours] = [parseVersion(backedUp), parseVersion(version)];
   if (theirs === undefined || ours === undefined || compareVersions(theirs, ours) <= 0) return "";
   return `The backup is of nats-server ${backedUp}, and this server is ${version}, which may reject it: use ${backedUp} or newer. `;
+}
+
+/** Returns a sentence if the server has no room for the stream, or else "". */
+function noRoom(error: Error, { config }: Manifest): string {
+  const isFull =
+    error instanceof ServerError &&
+    (noRoomCodes.includes(error.code ?? 0) || /no space|storage failure/.test(error.description));
+  if (!isFull) return "";
+  return `The server has no room for the stream, which reserves ${shownBytes(Math.max(0, config.max_bytes))}: free disk space. With an embedded nats-server, set PENSTOCK_STREAM_BYTES_MAX as in the gateway that was backed up; with your own, raise max_file_store and the limits of the account. `;
 }
 
 interface FoundBackup {
@@ -500,16 +609,28 @@ function manifestOf(folder: string, name: string): Manifest {
   return manifest as unknown as Manifest;
 }
 
-async function checkData(folder: string, name: string, { penstock }: Manifest): Promise<void> {
+async function checkData(
+  { penstock }: Manifest,
+  {
+    folder,
+    name,
+    stop,
+  }: { readonly folder: string; readonly name: string; readonly stop: AbortSignal },
+): Promise<void> {
   const file = path.join(folder, name, dataFile);
   const hash = createHash("sha256");
   let bytes = 0;
+  if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false)
+    throw unusable(
+      `${file} is not a regular file. Nothing was changed. Use another copy of the backup`,
+    );
   try {
-    for await (const chunk of createReadStream(file)) {
+    for await (const chunk of createReadStream(file, { signal: stop })) {
       hash.update(chunk as Buffer);
       bytes += (chunk as Buffer).length;
     }
   } catch (error) {
+    if (stop.aborted) throw new CommandError("stream restore: stopped. Nothing was changed");
     throw new CommandError(
       `stream restore: cannot read ${file}: ${(error as NodeJS.ErrnoException).code}`,
     );
@@ -521,7 +642,7 @@ async function checkData(folder: string, name: string, { penstock }: Manifest): 
 }
 
 interface RestoreAnswer {
-  readonly error?: { readonly description: string };
+  readonly error?: Reported;
   readonly deliver_subject: string;
 }
 
@@ -537,18 +658,24 @@ async function restoreOne(
     return await connection.request(begun.deliver_subject, chunk, { timeout: silenceMsMax });
   };
   for await (const chunk of createReadStream(data, { highWaterMark: chunkBytes })) {
-    const answer = (await send(chunk as Buffer)).string();
-    if (/^-ERR|"error":/.test(answer)) throw rejected(answer);
+    const answer = await send(chunk as Buffer);
+    const text = answer.string();
+    if (text.startsWith("-ERR")) throw rejected({ description: text });
+    if (text.startsWith("{")) throwIfRejected(answer);
   }
-  const ended = (await send(new Uint8Array())).json<{ error?: { description: string } }>();
-  if (ended.error !== undefined) throw rejected(ended.error.description);
+  throwIfRejected(await send(new Uint8Array()));
 }
 
-function rejected(reason: string): CommandError {
-  return new CommandError(`the server rejected the data: ${reason}`);
+function throwIfRejected(answer: Msg): void {
+  const { error } = answer.json<{ error?: Reported }>();
+  if (error !== undefined) throw rejected(error);
 }
 
-async function ask<T extends { readonly error?: { readonly description: string } }>(
+function rejected(error: Reported): ServerError {
+  return new ServerError("the server rejected the data", error);
+}
+
+async function ask<T extends { readonly error?: Reported }>(
   connection: NatsConnection,
   what: string,
   request: object,
@@ -556,8 +683,7 @@ async function ask<T extends { readonly error?: { readonly description: string }
   const options = { timeout: silenceMsMax };
   const message = await connection.request(`$JS.API.${what}`, JSON.stringify(request), options);
   const answer = message.json<T>();
-  if (answer.error !== undefined)
-    throw new ServerError(`JetStream rejected ${what}`, answer.error.description);
+  if (answer.error !== undefined) throw new ServerError(`JetStream rejected ${what}`, answer.error);
   return answer;
 }
 

@@ -11,16 +11,21 @@ import { type NatsConnection, nuid } from "@nats-io/nats-core";
 import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
 import { ledStreamInfo, nanosPerMs } from "../../platform/nats/api.ts";
 import { lanes, rejectedLane, type StreamLane } from "../../platform/nats/names.ts";
+import { resume, type StreamPosition } from "../../readers/stream/resume.ts";
 import {
   findRejectedStreams,
   findStreams,
   type StreamName,
+  stateOf,
+  storedStream,
 } from "../../readers/stream/stored-stream.ts";
 import { CommandError, type ConfiguredCommand, usageExitCode } from "../context.ts";
 import { managerFor } from "../nats.ts";
 
 export interface NamedStream extends StreamName<StreamLane> {
   readonly info: StreamInfo;
+  /** The end of the stream. It identifies the stream, as the position of a reader does. */
+  readonly end: StreamPosition;
   /** The limits that `stream set` has set. */
   readonly own: OwnLimits;
 }
@@ -55,9 +60,20 @@ export async function namedStreams(
     const info = await ledStreamInfo(manager, name.stream);
     if (info === undefined) throw new CommandError(`the stream ${name.stream} no longer exists`);
     const which = { prefix: config.subjectPrefix, stream: name.stream };
-    found.push({ ...name, info, own: await readOwnLimits(manager, which) });
+    const end = await endOf(manager, info);
+    found.push({ ...name, info, end, own: await readOwnLimits(manager, which) });
   }
   return found;
+}
+
+async function endOf(
+  manager: JetStreamManager,
+  { created, state, config }: StreamInfo,
+): Promise<StreamPosition> {
+  const { messages, last_seq: sequence } = state;
+  const last =
+    messages === 0 ? undefined : await storedStream(manager, config.name).message(sequence);
+  return { epoch: 0, created, sequence, trail: last === undefined ? [] : [last] };
 }
 
 /** The messages before a sequence or time, optionally of one subject. */
@@ -113,7 +129,7 @@ export async function countRange(
 
 /**
  * Returns the streams with their current state. Throws a CommandError if one was deleted, or deleted
- * and created again: its sequences are then those of other messages.
+ * and created or restored again: its sequences are then those of other messages.
  */
 export async function sameStreams(
   manager: JetStreamManager,
@@ -124,9 +140,11 @@ export async function sameStreams(
     const info = await ledStreamInfo(manager, one.stream);
     if (info === undefined)
       throw new CommandError(`${doing}: the stream ${one.stream} no longer exists`);
-    if (info.created !== one.info.created)
+    const stream = storedStream(manager, one.stream);
+    const { position } = await resume(one.end, stream, stateOf(info), { acceptExpired: true });
+    if (position.epoch !== one.end.epoch)
       throw new CommandError(
-        `${doing}: the stream was re-created: ${one.stream} was deleted and created again while the command ran. Nothing was removed from it. Run the command again`,
+        `${doing}: the stream was re-created: ${one.stream} was deleted and created or restored again while the command ran. Nothing was removed from it. Run the command again`,
       );
     found.push([{ ...one, info }, which]);
   }

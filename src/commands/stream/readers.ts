@@ -4,12 +4,18 @@
 // A sink that does not run is not listed, because its position is in its target, which is not
 // queried.
 
-import { AckPolicy, type ConsumerInfo, type JetStreamManager } from "@nats-io/jetstream";
+import {
+  AckPolicy,
+  type ConsumerInfo,
+  type JetStreamManager,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import { rejectedLane } from "../../platform/nats/names.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { readerAt, shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
-import type { Position } from "../../readers/effects/types.ts";
+import { resume, type StreamPosition } from "../../readers/stream/resume.ts";
+import { stateOf, storedStream } from "../../readers/stream/stored-stream.ts";
 import { CommandError, type ConfiguredCommand } from "../context.ts";
 import { counted } from "../terminal.ts";
 import { countFrom, type RangeCheck } from "./named-streams.ts";
@@ -66,7 +72,7 @@ function readToOf({ config, ack_floor: floor, delivered }: ConsumerInfo, unread:
 export async function effectsPositions(
   config: Pick<Config, "effectsUrl" | "dataDir">,
   command: string,
-): Promise<ReadonlyMap<string, Pick<Position, "created" | "sequence">>> {
+): Promise<ReadonlyMap<string, StreamPosition>> {
   const place = storePlace(config);
   try {
     if (place.kind === "sqlite" && isAbsent(place.file)) throw new Error("the file does not exist");
@@ -82,6 +88,20 @@ export async function effectsPositions(
       `${command}: cannot check what the effects have read in ${shownPlace(place)}: ${(error as Error).message}. Nothing was changed. Set PENSTOCK_EFFECTS_URL (--effects-url) to the database of \`penstock effects\`, or use --no-effects if you do not run the effects`,
     );
   }
+}
+
+/**
+ * Returns the sequence after which a reader with this position would continue, or 0 if it would stop.
+ * The position may be in an earlier stream of the same name.
+ */
+async function positionIn(
+  manager: JetStreamManager,
+  info: StreamInfo,
+  position: StreamPosition | undefined,
+): Promise<number> {
+  const stream = storedStream(manager, info.config.name);
+  const found = await resume(position, stream, stateOf(info), { acceptExpired: false });
+  return found.fault === undefined ? found.position.sequence : 0;
 }
 
 interface UnreadCheck extends RangeCheck {
@@ -106,9 +126,7 @@ export async function unreadOf(
   for (const [{ stream, info }, { before, subject }] of ranges) {
     const readers: { name: string; readTo: number }[] = await readersOf(manager, stream, effects);
     if (applied !== undefined) {
-      const position = applied.get(stream);
-      // The position may be in an earlier stream of the same name.
-      const readTo = position?.created === info.created ? position.sequence : 0;
+      const readTo = await positionIn(manager, info, applied.get(stream));
       readers.push({ name: "the effects database", readTo });
     }
     const kept = await countFrom(manager, stream, { from: before, subject });

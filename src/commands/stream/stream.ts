@@ -8,6 +8,7 @@ import {
   type OwnLimits,
   readOwnLimits,
 } from "../../gateway/streams/own-limits.ts";
+import { dayMs } from "../../platform/base/day.ts";
 import { ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 import { rejectedLane, subjectOf } from "../../platform/nats/names.ts";
 import { violationIn } from "../../platform/nats/sign-in.ts";
@@ -117,6 +118,8 @@ export interface SetOptions {
 
 /** Minimum age in ms, so that readers do not lose events while they restart. */
 const ageMsMin = 3_600_000;
+/** Maximum age in days: JetStream stores the age in nanoseconds, as a signed integer of 64 bits. */
+const ageDaysMax = 106_751;
 /** Like the minimum of PENSTOCK_STREAM_BYTES_MAX. */
 const bytesMin = 1_048_576;
 
@@ -135,6 +138,11 @@ export async function setLimits(
   if (maxAge !== undefined && maxAge < ageMsMin)
     throw new CommandError(
       "stream set: --max-age must be at least 1h, so that a reader that restarts loses no events",
+      usageExitCode,
+    );
+  if (maxAge !== undefined && maxAge > ageDaysMax * dayMs)
+    throw new CommandError(
+      `stream set: --max-age must be at most ${ageDaysMax}d, the longest age that JetStream can store`,
       usageExitCode,
     );
   if (maxBytes !== undefined && maxBytes < bytesMin)

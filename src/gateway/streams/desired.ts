@@ -6,6 +6,7 @@ import type { Lane } from "../../platform/base/lane.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import {
   headerBytesMax,
+  isRestoring,
   lanes,
   rejectedLane,
   streamName,
@@ -147,7 +148,9 @@ export function brokenPromises(
       `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
     );
   }
-  if (!(config.subjects ?? []).includes(wanted.subjects[0]!))
+  if (isRestoring(config))
+    broken.push("its restore is not complete: run `penstock stream restore` again");
+  else if (!(config.subjects ?? []).includes(wanted.subjects[0]!))
     broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");

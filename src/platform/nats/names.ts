@@ -31,6 +31,25 @@ export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
 
+/**
+ * The only subject of a stream while `penstock stream restore` fills it, so that no gateway can store
+ * an event in it. A stream that still has it contains a part of a backup, and nothing else.
+ */
+export function restoringSubject(stream: string): string {
+  return `penstock_restoring.${stream}`;
+}
+
+/** Returns whether a restore has not completed the stream. */
+export function isRestoring({
+  name,
+  subjects = [],
+}: {
+  readonly name: string;
+  readonly subjects?: readonly string[];
+}): boolean {
+  return subjects.includes(restoringSubject(name));
+}
+
 export const messageIdHeader = "Nats-Msg-Id";
 export const eventsHeader = "Penstock-Events";
 export const schemaHeader = "Penstock-Schema";

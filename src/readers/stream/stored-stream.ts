@@ -1,4 +1,4 @@
-import type { JetStreamManager, MsgRequest } from "@nats-io/jetstream";
+import type { JetStreamManager, MsgRequest, StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
 import {
@@ -42,6 +42,15 @@ export function messageIdOf(header: string | undefined, storedAtMs: number): str
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
 
+export function stateOf({ created, state, config }: StreamInfo): StreamState {
+  return {
+    created,
+    firstSequence: Math.max(1, state.first_seq),
+    lastSequence: state.last_seq,
+    beginsAt: Math.max(1, config.first_seq ?? 1),
+  };
+}
+
 export function storedStream(manager: JetStreamManager, name: string): AskedStream {
   const read = async (
     query: MsgRequest & { next_by_subj?: string },
@@ -59,14 +68,7 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
   return {
     async state() {
       const info = await ledStreamInfo(manager, name);
-      if (info === undefined) return undefined;
-      const { created, state, config } = info;
-      return {
-        created,
-        firstSequence: Math.max(1, state.first_seq),
-        lastSequence: state.last_seq,
-        beginsAt: Math.max(1, config.first_seq ?? 1),
-      };
+      return info === undefined ? undefined : stateOf(info);
     },
     message: async (sequence) => await read({ seq: sequence }),
     messageFrom: async (sequence) => await read({ seq: sequence, next_by_subj: ">" }),

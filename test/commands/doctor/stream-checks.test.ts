@@ -38,6 +38,13 @@ describe("doctor", () => {
     );
   });
 
+  test("reports a stream that a restore has not completed", async () => {
+    await edit(server, live, { subjects: [`penstock_restoring.${live}`] });
+    const { found, fix } = expectOne(await doctorAt(server), "streams", "fail");
+    expect(found).toContain("its restore is not complete");
+    expect(fix).toBe("run `penstock stream restore` again with the same folder");
+  });
+
   test("reports limits that are larger or smaller than the settings", async () => {
     const other = { PENSTOCK_STREAM_BYTES_MAX: "8388608", PENSTOCK_LIVE_AGE_MAX: "1d" };
     const run = await doctorAt(server, other);

@@ -11,7 +11,6 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
-import { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
@@ -21,7 +20,12 @@ import { commandLine } from "../../../src/app/command-line.ts";
 import { nanosPerMs } from "../../../src/platform/nats/api.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
-import { findNatsServer, startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
+import {
+  findNatsServer,
+  oldestNatsServer,
+  startNatsServer,
+  untilStreamsGone,
+} from "../../kit/nats-server.ts";
 import { ended, temporaryFolder } from "../../kit/processes.ts";
 import { runCommand } from "../../kit/run-command.ts";
 import { upOn } from "../../kit/up-process.ts";
@@ -153,59 +157,107 @@ describe("stream backup and restore", () => {
     const event = JSON.stringify({ api_key: "phc_embedded", event: "e", distinct_id: "d" });
     const answer = await fetch(`${url}/capture/`, { method: "POST", body: event });
     expect(answer.status).toBe(200);
-    const running = await runCommand(own, ["stream", "restore", folder]);
-    expect(running.fault).toContain("Restore into an empty data folder (--data-dir)");
+    const running = await runCommand(own, ["stream", "restore", folder, "live"]);
+    expect(running.fault).toBeUndefined();
+    expect(running.out).toContain("; 1 message stored since");
     child.kill("SIGTERM");
     expect(await ended(child)).toBe(0);
   });
 
-  test("a restore that is stopped reports what is missing, and the next run restores only that", async () => {
-    const { stream, publish, js } = await streamRig(server);
-    await publish("shop", "historical");
-    // Many chunks, as JetStream's compression does not shorten them.
-    for (let count = 0; count < 20; count++)
-      await js.publish("penstock.live.0.shop", randomBytes(500_000));
+  test.each([
+    ["newest", undefined],
+    ["oldest", oldestNatsServer],
+  ] as const)(
+    "a restore that is stopped in a stream is completed by the next run, on the %s nats-server",
+    async (_, binary) => {
+      const on = await startNatsServer(binary === undefined ? {} : { binary: binary() });
+      onTestFinished(() => on.remove());
+      const { stream, publish, js, ensure, manager } = await streamRig(on);
+      await publish("shop", "historical");
+      // Many chunks, as JetStream's compression does not shorten them.
+      for (let count = 0; count < 20; count++)
+        await js.publish("penstock.live.0.shop", randomBytes(500_000));
+      const folder = path.join(temporaryFolder(), "backup");
+      expect((await stream(["backup", folder])).fault).toBeUndefined();
+      const content = await contentOf(on.url, "PENSTOCK_LIVE_0");
+      for (const name of ["PENSTOCK_LIVE_0", "PENSTOCK_HISTORICAL_0"])
+        await manager.streams.delete(name);
+      await untilStreamsGone(on, ["PENSTOCK_LIVE_0", "PENSTOCK_HISTORICAL_0"]);
+      const env = { PENSTOCK_NATS_URL: on.url, PENSTOCK_DATA_DIR: temporaryFolder() };
+      const { context, said, stop } = commandWorld(env);
+      const request = NatsConnectionImpl.prototype.request;
+      let chunks = 0;
+      const spy = vi.spyOn(NatsConnectionImpl.prototype, "request");
+      onTestFinished(() => spy.mockRestore());
+      spy.mockImplementation(async function (this: NatsConnectionImpl, subject, ...more) {
+        const isLive = subject.startsWith("$JS.SNAPSHOT.RESTORE.PENSTOCK_LIVE_0");
+        if (isLive && ++chunks === 40) stop.abort();
+        return await request.call(this, subject, ...more);
+      });
+      const stopped = commandLine({ ...context }).parseAsync(["stream", "restore", folder], {
+        from: "user",
+      });
+      // The historical stream is restored first.
+      await expect(stopped).rejects.toThrow(
+        "stream restore: PENSTOCK_LIVE_0: stopped. Not restored: PENSTOCK_LIVE_0. Run the command again",
+      );
+      expect(said.err).toContain('"result":"failed"');
+      if (binary === undefined) {
+        await vi.waitFor(async () =>
+          expect((await manager.streams.info("PENSTOCK_LIVE_0")).state.last_seq).toBeGreaterThan(0),
+        );
+        await expect(ensure()).rejects.toThrow(
+          "its restore is not complete: run `penstock stream restore` again",
+        );
+        const other = path.join(temporaryFolder(), "other");
+        expect((await stream(["backup", other])).fault).toContain(
+          "stream backup: the restore of PENSTOCK_LIVE_0 is not complete",
+        );
+      }
+      const again = await restored(on.url, folder);
+      expect(again.fault).toBeUndefined();
+      expect(again.err.includes("removed the part that an interrupted restore has left")).toBe(
+        binary === undefined,
+      );
+      expect(again.out).toContain("PENSTOCK_HISTORICAL_0: unchanged: it already has the messages");
+      expect(await contentOf(on.url, "PENSTOCK_LIVE_0")).toEqual(content);
+      await ensure();
+      expect(await publish("shop")).toBe(21);
+      const lane = await runCommand(env, ["stream", "restore", folder, "live"]);
+      expect([lane.fault, lane.audit, lane.out]).toEqual([
+        undefined,
+        [],
+        "PENSTOCK_LIVE_0: unchanged: it already has the messages of the backup; 1 message stored since\n",
+      ]);
+      expect((await runCommand(env, ["stream", "restore", folder, "lve"])).fault).toContain(
+        `${folder} contains no backup of lve: it contains `,
+      );
+    },
+    60_000,
+  );
+
+  test("a restore removes nothing while another restore fills the stream", async () => {
+    const { stream, publish, manager, js } = await streamRig(server);
+    await publish("shop");
     const folder = path.join(temporaryFolder(), "backup");
-    expect((await stream(["backup", folder])).fault).toBeUndefined();
-    const url = await emptyServer();
-    const env = { PENSTOCK_NATS_URL: url, PENSTOCK_DATA_DIR: temporaryFolder() };
-    const { context, said, stop } = commandWorld(env);
-    // The historical stream is restored first.
-    const stdout = new Writable({
-      write(chunk: Buffer, _, done) {
-        if (chunk.includes("PENSTOCK_HISTORICAL_0: 1 message")) stop.abort();
-        done();
-      },
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    await manager.streams.update("PENSTOCK_LIVE_0", {
+      subjects: ["penstock_restoring.PENSTOCK_LIVE_0"],
     });
-    const stopped = commandLine({ ...context, stdout }).parseAsync(["stream", "restore", folder], {
-      from: "user",
-    });
-    await expect(stopped).rejects.toThrow(
-      "stream restore: PENSTOCK_LIVE_0: stopped. Not restored: PENSTOCK_LIVE_0. Run the command again",
-    );
-    expect(said.err).toContain('"result":"failed"');
-    // JetStream needs some seconds to discard the part that it has.
-    const again = await vi.waitFor(
-      async () => {
-        const run = await restored(url, folder);
-        expect(run.fault).toBeUndefined();
-        return run;
-      },
-      { timeout: 20_000, interval: 500 },
-    );
-    expect(again.out).toContain("PENSTOCK_HISTORICAL_0: unchanged: it already ends as in the");
-    expect(await contentOf(url, "PENSTOCK_LIVE_0")).toEqual(
-      await contentOf(server.url, "PENSTOCK_LIVE_0"),
-    );
-    const lane = await runCommand(env, ["stream", "restore", folder, "live"]);
-    expect(lane.out).toMatch(/^PENSTOCK_LIVE_0: unchanged: .*\n$/);
-    expect((await runCommand(env, ["stream", "restore", folder, "lve"])).fault).toContain(
-      `${folder} contains no backup of lve: it contains `,
-    );
-    const third = await restored(url, folder);
-    expect([third.fault, third.audit]).toEqual([undefined, []]);
-    expect(third.out.match(/: unchanged: /g)?.length).toBeGreaterThanOrEqual(2);
-  }, 60_000);
+    let isOver = false;
+    const filling = (async () => {
+      while (!isOver) await js.publish("penstock_restoring.PENSTOCK_LIVE_0", "{}");
+    })();
+    const { fault, audit } = await stream(["restore", folder]);
+    isOver = true;
+    await filling;
+    expect([fault, audit]).toEqual([
+      "stream restore: another command restores PENSTOCK_LIVE_0 now. Nothing was changed. Wait until it ends",
+      [],
+    ]);
+    expect((await stream(["restore", folder])).fault).toBeUndefined();
+    expect(await publish("shop")).toBe(2);
+  });
 
   test("a backup reports success when every file and every folder that names it is on the disk", async () => {
     const { stream, publish } = await streamRig(server);
@@ -269,17 +321,47 @@ describe("stream backup and restore", () => {
     );
   });
 
-  test("refuse an existing stream or folder", async () => {
-    const { stream, publish, messages } = await streamRig(server);
+  test("refuse another stream of the name, and an existing folder", async () => {
+    const { stream, publish, messages, manager, ensure } = await streamRig(server);
+    await publish("shop");
     await publish("shop");
     const folder = path.join(temporaryFolder(), "backup");
     expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
-    await publish("shop");
-    expect((await stream(["restore", folder])).fault).toContain(
-      "the stream PENSTOCK_LIVE_0 exists and ends at 2, its backup ends at 1: a restore never replaces",
-    );
-    expect(await messages()).toBe(2);
     expect((await stream(["backup", folder, "live"])).fault).toContain("PENSTOCK_LIVE_0 exists");
+    await manager.streams.delete("PENSTOCK_LIVE_0");
+    await ensure();
+    const differences = [
+      "ends at 1, its backup ends at 2",
+      "has other content than its backup (2 messages from 1, the last of ",
+      "has other content than its backup (2 messages from 1, the last of ",
+    ];
+    for (const [index, difference] of differences.entries()) {
+      await publish("shop");
+      const { fault } = await stream(["restore", folder]);
+      expect(fault).toContain(`the stream PENSTOCK_LIVE_0 exists and ${difference}`);
+      expect(fault).toContain("Nothing was changed. Restore into an empty data folder");
+      expect(fault).not.toContain("nats stream rm");
+      expect(await messages()).toBe(index + 1);
+    }
+  });
+
+  test("a restore states why it ended: a stop signal, or a server without room", async () => {
+    const { stream, publish, env } = await streamRig(server);
+    await publish("shop");
+    const folder = path.join(temporaryFolder(), "backup");
+    expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
+    const { context, stop } = commandWorld(env);
+    stop.abort();
+    const stopped = commandLine(context).parseAsync(["stream", "restore", folder], {
+      from: "user",
+    });
+    await expect(stopped).rejects.toThrow("stream restore: stopped. Nothing was changed");
+    changeJson(path.join(folder, "PENSTOCK_LIVE_0", "backup.json"), ({ config }) => {
+      config.max_bytes = 2 ** 60;
+    });
+    expect((await restored(await emptyServer(), folder)).fault).toMatch(
+      /insufficient storage resources.* The server has no room for the stream, which reserves .*: free disk space\. .* PENSTOCK_STREAM_BYTES_MAX .* max_file_store/,
+    );
   });
 
   test("a restore that an older nats-server rejects reports the version of the backup", async () => {
@@ -303,8 +385,12 @@ describe("stream backup and restore", () => {
 
   test.each([
     ["all messages", undefined, "0 messages from 4"],
-    ["the oldest messages", { keep: 1 }, "1 message from 3"],
-    ["a message between others", { filter: "penstock.live.0.blog" }, "2 messages from 1"],
+    ["the oldest messages", { keep: 1 }, "1 message from 3, the last of TIME"],
+    [
+      "a message between others",
+      { filter: "penstock.live.0.blog" },
+      "2 messages from 1, the last of TIME",
+    ],
   ])("a restore refuses a stream from which %s were purged", async (_, purged, content) => {
     const { stream, publish, manager } = await streamRig(server);
     for (const project of ["shop", "blog", "shop"]) await publish(project);
@@ -312,8 +398,8 @@ describe("stream backup and restore", () => {
     expect((await stream(["backup", folder, "live"])).fault).toBeUndefined();
     await manager.streams.purge("PENSTOCK_LIVE_0", purged);
     const { fault, out } = await stream(["restore", folder]);
-    expect(fault).toContain(
-      `the stream PENSTOCK_LIVE_0 exists and has other content than its backup (${content}, the backup 3 messages from 1; both end at 3): a restore never replaces messages. Nothing was changed. Restore into an empty data folder`,
+    expect(fault?.replaceAll(/\d{4}-[^,;]+Z/g, "TIME")).toContain(
+      `the stream PENSTOCK_LIVE_0 exists and has other content than its backup (${content}, the backup 3 messages from 1, the last of TIME; both end at 3): a restore never replaces messages. Nothing was changed. Restore into an empty data folder`,
     );
     expect(out).toBe("");
   });
@@ -333,7 +419,7 @@ describe("stream backup and restore", () => {
       const { fault, out } = await stream(["restore", folder]);
       expect([fault, out]).toEqual([
         undefined,
-        "PENSTOCK_LIVE_0: unchanged: it already ends as in the backup\n",
+        "PENSTOCK_LIVE_0: unchanged: it already has the messages of the backup\n",
       ]);
     }
   });
@@ -409,6 +495,14 @@ describe("stream backup and restore", () => {
       "a missing data file",
       (folder: string) => rmSync(path.join(folder, "stream.tar.s2")),
       "cannot read",
+    ],
+    [
+      "a data file that is a symbolic link",
+      (folder: string) => {
+        rmSync(path.join(folder, "stream.tar.s2"));
+        symlinkSync("/dev/zero", path.join(folder, "stream.tar.s2"));
+      },
+      "stream.tar.s2 is not a regular file",
     ],
     [
       "a missing list of the streams, as of an interrupted backup",

@@ -5,18 +5,19 @@ import { expect, onTestFinished, test } from "vitest";
 import { EffectsWriter } from "../../../src/readers/effects/writer/effects-writer.ts";
 import { openedStore } from "../../kit/effects-databases.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
-import { silent } from "../../kit/processes.ts";
+import { oldestNatsServer, startNatsServer, untilStreamsGone } from "../../kit/nats-server.ts";
+import { silent, temporaryFolder } from "../../kit/processes.ts";
 import { runCommand } from "../../kit/run-command.ts";
 import { streamRig } from "./stream-kit.ts";
 
 const server = await natsServerForFile();
 const live = "PENSTOCK_LIVE_0";
 
-async function rigWithEffects() {
-  const rig = await streamRig(server);
+async function rigWithEffects(on = server) {
+  const rig = await streamRig(on);
   const run = (...args: string[]) => runCommand(rig.env, args);
   const file = path.join(rig.env["PENSTOCK_DATA_DIR"]!, "effects.sqlite");
-  const connection = await connect({ servers: server.url });
+  const connection = await connect({ servers: on.url });
   onTestFinished(() => connection.close());
   /** Runs the effects until their database has everything. */
   const apply = async () => {
@@ -112,6 +113,28 @@ test("a position of the effects in an earlier stream of the same name does not c
   const purged = await run("stream", "purge", "live", "--yes");
   expect(purged.fault).toContain(`the effects database has not read 2 messages of ${live}`);
   expect(await messages()).toBe(2);
+});
+
+test("a position of the effects after the end of a restored backup does not count", async () => {
+  // This nats-server restores the time of creation too.
+  const oldest = await startNatsServer({ binary: oldestNatsServer() });
+  onTestFinished(() => oldest.remove());
+  const { run, publish, messages, manager, apply } = await rigWithEffects(oldest);
+  for (let count = 0; count < 2; count++) await publish("shop");
+  const folder = path.join(temporaryFolder(), "backup");
+  expect((await run("stream", "backup", folder, "live")).fault).toBeUndefined();
+  for (let count = 0; count < 3; count++) await publish("shop");
+  await apply();
+  const { created } = await manager.streams.info(live);
+  await manager.streams.delete(live);
+  await untilStreamsGone(oldest, [live]);
+  expect((await run("stream", "restore", folder, "live")).fault).toBeUndefined();
+  expect((await manager.streams.info(live)).created).toBe(created);
+  for (let count = 0; count < 3; count++) await publish("shop");
+  const purged = await run("stream", "purge", "live", "--yes");
+  expect(purged.fault).toContain(`the effects database has not read 3 messages of ${live}`);
+  expect(await messages()).toBe(5);
+  expect((await run("stream", "purge", "live", "--to", "2", "--yes")).fault).toBeUndefined();
 });
 
 test("stream purge and stream set of rejected events do not need the effects database", async () => {

@@ -1,10 +1,17 @@
+import path from "node:path";
 import { PassThrough } from "node:stream";
 import { AckPolicy } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
-import { oldestNatsServer, startNatsServer, type TestNatsServer } from "../../kit/nats-server.ts";
+import {
+  oldestNatsServer,
+  startNatsServer,
+  type TestNatsServer,
+  untilStreamsGone,
+} from "../../kit/nats-server.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
 import { runCommand } from "../../kit/run-command.ts";
 import { streamRig } from "./stream-kit.ts";
 
@@ -14,11 +21,14 @@ const [live, empty] = ["PENSTOCK_LIVE_0", "PENSTOCK_LIVE_1"];
 interface Asked {
   readonly on?: TestNatsServer;
   readonly more?: readonly string[];
+  /** Runs before the first event is stored. */
+  readonly before?: (rig: Awaited<ReturnType<typeof streamRig>>) => Promise<void>;
 }
 
 /** Runs `stream purge live` until it asks for confirmation. The lane has a second, empty stream. */
-async function asked({ on = server, more = [] }: Asked = {}) {
+async function asked({ on = server, more = [], before }: Asked = {}) {
   const rig = await streamRig(on);
+  await before?.(rig);
   await rig.manager.streams.delete(empty).catch(() => {});
   const { config } = await rig.manager.streams.info(live);
   await rig.manager.streams.add({ ...config, name: empty, subjects: ["penstock.live.1.>"] });
@@ -61,7 +71,31 @@ test("stream purge removes nothing from a stream that was re-created during the 
   await ensure();
   await publish("shop");
   stdin.write("live\n");
-  expect(await fault).toContain(`the stream was re-created: ${live} was deleted and created again`);
+  expect(await fault).toContain(
+    `the stream was re-created: ${live} was deleted and created or restored again`,
+  );
+  expect(await messages()).toBe(1);
+});
+
+test("stream purge removes nothing from a stream that was restored during the prompt", async () => {
+  // This nats-server restores the time of creation too.
+  const oldest = await startNatsServer({ binary: oldestNatsServer() });
+  onTestFinished(() => oldest.remove());
+  const folder = path.join(temporaryFolder(), "backup");
+  const { manager, publish, messages, stream, stdin, fault } = await asked({
+    on: oldest,
+    before: async ({ stream }) => void (await stream(["backup", folder, live])),
+  });
+  const { created } = await manager.streams.info(live);
+  await manager.streams.delete(live);
+  await untilStreamsGone(oldest, [live]);
+  expect((await stream(["restore", folder])).fault).toBeUndefined();
+  await publish("shop");
+  expect((await manager.streams.info(live)).created).toBe(created);
+  stdin.write("live\n");
+  expect(await fault).toContain(
+    `the stream was re-created: ${live} was deleted and created or restored again`,
+  );
   expect(await messages()).toBe(1);
 });
 
