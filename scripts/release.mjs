@@ -234,6 +234,8 @@ async function copyServedScripts(folder) {
 }
 
 function isForRunning(file) {
+  // Some packages contain their tests.
+  if (/[\\/]node_modules[\\/].*[\\/](test|examples|benchmarks)$/.test(file)) return false;
   return !/\.(map|[cm]?ts|tsbuildinfo)$/.test(file) && !/\buws_\w+\.node$/.test(file);
 }
 

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
-import type { ChangeFunctions } from "./change-layout.ts";
-import * as changes from "./change-layout.ts";
 import { Part } from "./fields.ts";
 import type { MemberFinder } from "./found-members.ts";
 import * as members from "./found-members.ts";
+import type { ChangeFunctions } from "./item-changes.ts";
+import * as changes from "./item-changes.ts";
 import type { LineFunctions } from "./lines.ts";
 import * as lines from "./lines.ts";
 import type { NameFunctions } from "./name-table.ts";

@@ -3,8 +3,8 @@
 // consists of two words: the start and the end of a JSON token, including its quotes. If the value
 // is absent, both words are 0.
 
-import type { ChangeFunctions } from "./change-layout.ts";
 import type { MemberFinder } from "./found-members.ts";
+import type { ChangeFunctions } from "./item-changes.ts";
 import type { NameFunctions } from "./name-table.ts";
 
 export const TokenType = {

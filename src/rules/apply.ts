@@ -4,10 +4,9 @@
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
-import type { ChangeFunctions } from "../records/change-layout.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
-import { ItemChanges, typeOfText } from "../records/item-changes.ts";
+import type { ChangeFunctions } from "../records/item-changes.ts";
 import {
   extraTypes,
   type ItemView,
@@ -48,6 +47,7 @@ import {
 import { EventMembers } from "./event-members.ts";
 import type { CompiledSchema } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
+import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
 import type { Scalar } from "./rules-file.ts";
 import type { TextPatterns } from "./text-patterns.ts";
@@ -277,7 +277,7 @@ export class RuleApplier {
     let { rules } = plan;
     for (let at = 0; at < rules.length; at++) {
       const rule = rules[at]!;
-      if (!this.#matches(rule)) continue;
+      if (!rule.isUnconditional && !this.#matches(rule)) continue;
       const isObserved = rule.mode === "observe";
       let changes = false;
       for (const action of rule.actions) {

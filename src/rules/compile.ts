@@ -115,6 +115,8 @@ export interface CompiledRule {
   readonly sdk: TextPatterns | undefined;
   readonly sdkVersion: TextPatterns | undefined;
   readonly properties: readonly PropertyTest[];
+  /** Whether the rule applies to every event of its plans. */
+  readonly isUnconditional: boolean;
   readonly actions: readonly CompiledAction[];
   /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
   readonly counts: Float64Array;
@@ -336,6 +338,7 @@ export class CompiledRules {
 
   #compiled(rule: Rule, index: number, counts: Float64Array): CompiledRule {
     const { name, mode, match } = rule;
+    const { event: _, ...conditions } = match;
     return {
       index,
       name,
@@ -347,6 +350,7 @@ export class CompiledRules {
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),
       properties: this.#testsOf(match),
+      isUnconditional: Object.values(conditions).every((condition) => condition === undefined),
       actions: rule.actions.map((action) => this.#action(action)),
     };
   }

@@ -11,7 +11,6 @@ import {
   MemberLevel,
   MemberPlace,
 } from "../records/found-members.ts";
-import { type ItemChanges, typeOfText } from "../records/item-changes.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import {
@@ -25,6 +24,7 @@ import {
 } from "../records/table.ts";
 import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
 import type { SchemaMembers } from "./event-schema.ts";
+import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
 const dollar = 0x24;
 const State = {
@@ -418,8 +418,9 @@ export class EventMembers implements SchemaMembers {
     const changes = this.#changes;
     const found = this.#found;
     const removed = this.#removedIn;
-    removed.fill(0);
-    this.#containerStarts.fill(0);
+    const starts = this.#containerStarts;
+    // For so few elements, a loop is faster than `fill`.
+    for (let level = 0; level < removed.length; level++) removed[level] = starts[level] = 0;
     for (let entry = this.#first; entry < this.#end; entry++) {
       const at = entry * Found.Words;
       const path = found[at + Found.Path]!;
@@ -427,13 +428,13 @@ export class EventMembers implements SchemaMembers {
       if (path === FoundPath.Container) {
         // The object of the event follows the object of the properties, and has precedence.
         const level = found[at + Found.Type]!;
-        if (this.#containerStarts[level] !== found[at + Found.Container]) removed[level] = 0;
-        this.#containerStarts[level] = found[at + Found.Container]!;
+        if (starts[level] !== found[at + Found.Container]) removed[level] = 0;
+        starts[level] = found[at + Found.Container]!;
         this.#containerMembers[level] = found[at + Found.Ordinal]! - removed[level]!;
       } else if (state === State.Removed) {
         const level = this.#levelOf[path]!;
-        if (this.#containerStarts[level] !== found[at + Found.Container]) {
-          this.#containerStarts[level] = found[at + Found.Container]!;
+        if (starts[level] !== found[at + Found.Container]) {
+          starts[level] = found[at + Found.Container]!;
           removed[level] = 0;
         }
         const isFirst = removed[level]! === found[at + Found.Ordinal]!;

@@ -5,7 +5,13 @@ import { Buffer } from "node:buffer";
 import { TokenType } from "../records/table.ts";
 import { schemaErrorsMax } from "../records/verdict.ts";
 import type { EventSchema, Scalar, SchemaMode } from "./rules-file.ts";
-import { compilePattern, patternBytesMax, type TextTest } from "./schema-pattern.ts";
+import {
+  type BytesTest,
+  compileBytesPattern,
+  compilePattern,
+  patternBytesMax,
+  type TextTest,
+} from "./schema-pattern.ts";
 import type { JsonSchema } from "./schema-subset.ts";
 
 /** The members of the `properties` of one event. An entry is a number from 1 on. */
@@ -378,6 +384,7 @@ class StringForm {
   readonly #max: number;
   readonly #pattern: string;
   readonly #test: TextTest | undefined;
+  readonly #bytesTest: BytesTest | undefined;
 
   private constructor({
     minLength = 0,
@@ -388,6 +395,7 @@ class StringForm {
     this.#max = maxLength;
     this.#pattern = pattern ?? "";
     this.#test = pattern === undefined ? undefined : compilePattern(pattern);
+    this.#bytesTest = pattern === undefined ? undefined : compileBytesPattern(pattern);
   }
 
   static of(schema: JsonSchema): StringForm | undefined {
@@ -404,8 +412,8 @@ class StringForm {
       const characters = charactersIn(body, start, end);
       if (characters > this.#max || characters < this.#min) return false;
     }
-    if (this.#test === undefined) return true;
-    return bytes <= patternBytesMax && this.#test(body.toString("utf8", start, end));
+    if (this.#bytesTest === undefined) return true;
+    return bytes <= patternBytesMax && this.#bytesTest(body, start, end);
   }
 
   errorOf(text: string): string | undefined {

@@ -4,6 +4,8 @@
 // decides whether the repetition goes on, and the engine has nothing to try again: the time is
 // linear. There are no groups and no `|`.
 
+import type { Buffer } from "node:buffer";
+
 /** Maximum bytes of a string that is compared with a pattern. A longer string does not match. */
 export const patternBytesMax = 4_096;
 /** Maximum of a repetition, as in `{1,200}`. */
@@ -15,6 +17,45 @@ export type TextTest = (text: string) => boolean;
 export function compilePattern(pattern: string): TextTest {
   const expression = new RegExp(pattern, "u");
   return (text) => expression.test(text);
+}
+
+/** Tests [start, end) of a buffer, a text in UTF-8. */
+export type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
+
+/**
+ * Returns a test of the bytes, which is faster than creating a text. If the pattern reads a
+ * character that is not ASCII, the expression decides.
+ */
+export function compileBytesPattern(pattern: string): BytesTest {
+  const test = compilePattern(pattern);
+  const parts = (partsOf(pattern) as Part[]).map(({ set, min, max }) => ({
+    isMember: asciiOf(set),
+    min,
+    max,
+  }));
+  const hasEnd = hasEndOf(pattern);
+  return (bytes, start, end) => {
+    let at = start;
+    for (const { isMember, min, max } of parts) {
+      const last = Math.min(end, at + max);
+      const first = at;
+      while (at < last && isMember[bytes[at]!] === 1) at++;
+      if (at < last && bytes[at]! >= asciiCharacters)
+        return test(bytes.toString("utf8", start, end));
+      if (at - first < min) return false;
+    }
+    return !hasEnd || at === end;
+  };
+}
+
+const asciiCharacters = 128;
+
+/** Returns 1 for each ASCII character of a set. */
+function asciiOf(set: CharacterSet): Uint8Array {
+  const isMember = new Uint8Array(256);
+  for (const [first, last] of set)
+    isMember.fill(1, first, Math.max(first, Math.min(last + 1, asciiCharacters)));
+  return isMember;
 }
 
 /** Returns why a pattern cannot be used; undefined if it can. */
@@ -42,10 +83,14 @@ const lastCodePoint = 0x10_ffff;
 /** A class, an escape or a character, and then its repetition. */
 const partForm = /(\[(?:\\[\s\S]|[^\]\\])*\]|\\[\s\S]|[^\\[\]])([*+?]|\{\d+(?:,\d*)?\})?(\??)/uy;
 
+function hasEndOf(pattern: string): boolean {
+  return /(?<!\\)(?:\\\\)*\$$/.test(pattern);
+}
+
 /** Splits a pattern that is valid in JavaScript into its parts. Returns an error as text. */
 function partsOf(pattern: string): Part[] | string {
   if (!pattern.startsWith("^")) return "a pattern must begin with ^";
-  const hasEnd = /(?<!\\)(?:\\\\)*\$$/.test(pattern);
+  const hasEnd = hasEndOf(pattern);
   const end = hasEnd ? pattern.length - 1 : pattern.length;
   const parts: Part[] = [];
   partForm.lastIndex = 1;

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,7 +8,8 @@ import { runSink } from "../../src/app/sink.ts";
 import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
 import { freePort } from "../kit/free-port.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
-import { silent } from "../kit/processes.ts";
+import { silent, temporaryFolder } from "../kit/processes.ts";
+import { runCommand } from "../kit/run-command.ts";
 import { testProgram } from "../kit/test-program.ts";
 import { dashboardQueries } from "./dashboard-kit.ts";
 import { settingsOf } from "./files-kit.ts";
@@ -31,6 +32,14 @@ function selectorsOf(expr: string): string[] {
   const found =
     expr.match(/\b(?:up|(?:penstock|process)_\w+|job\w*:[\w:]+)\b(?:\{[^}]*\})?/g) ?? [];
   return found.filter((selector) => !selector.startsWith(onlyWithTls));
+}
+
+async function applyRules(gateway: TestGateway, { id }: TestProject): Promise<void> {
+  const file = path.join(temporaryFolder(), "rules.yaml");
+  const rules = "rules: [{ name: seen, mode: observe, drop: true }]";
+  writeFileSync(file, `${rules}\nschemas: [{ event: hello, version: 1, properties: {} }]\n`);
+  const env = { PENSTOCK_NATS_URL: gateway.nats.url };
+  expect((await runCommand(env, ["rules", "apply", id, file])).fault).toBeUndefined();
 }
 
 function startLoad(gateway: TestGateway, { key }: TestProject): void {
@@ -126,7 +135,9 @@ test("a real Prometheus answers every query of dashboard, rules and alerts", {
   const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs), ...unused };
   const gateway = await startTestGateway({ env });
   onTestFinished(() => gateway.stop());
-  startLoad(gateway, await gateway.project());
+  const project = await gateway.project();
+  await applyRules(gateway, project);
+  startLoad(gateway, project);
   const others = { effects: await startEffects(gateway), sink: await startSink(gateway) };
   const prometheus = await startPrometheus(gateway.adminUrl, others);
   const numbers = async (expr: string) =>

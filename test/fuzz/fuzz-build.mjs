@@ -46,6 +46,7 @@ const core = [
   "find_members",
   "find_names",
   "item_reader",
+  "change_items",
   "json_fault",
   "json_walk",
   "name_set",
@@ -69,6 +70,7 @@ const oracles = [
   "key_oracle",
   "fault_oracle",
   "found_members_oracle",
+  "item_changes_oracle",
   "stored_lines_oracle",
   "lexer",
 ];

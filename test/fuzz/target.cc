@@ -1,7 +1,7 @@
 // The fuzz target: scans the input as a body in every way, and compares the results with each other
-// and with simdjson's own parsers; then finds members in it, and reads it as a frame of stored
-// records. The input is the
-// body, or the frame, byte for byte. Whatever engine calls it, a find is an abort.
+// and with simdjson's own parsers; then finds members in it, changes its items, and reads it as a
+// frame of stored records. The input is the body, or the frame, byte for byte. Whatever engine
+// calls it, a find is an abort.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "check.h"
 #include "fault_oracle.h"
 #include "found_members_oracle.h"
+#include "item_changes_oracle.h"
 #include "json_fault.h"
 #include "oracle.h"
 #include "plain_form.h"
@@ -104,6 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
 
   fuzz::check_any_text_is_safe(text, length);
   fuzz::check_found_members(*best.scanner, text, length);
+  fuzz::check_item_changes(*best.scanner, text, length);
   fuzz::check_stored_lines(*best.scanner, text, length);
   check_same(run, fuzz::run_scan(*best.scanner, text, length, 1));
   check_same(run, fuzz::run_scan(*best.scanner, text, length,

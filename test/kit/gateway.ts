@@ -187,10 +187,27 @@ function testConfig(nats: TestNatsServer, env: Record<string, string>): Config {
   return result.config;
 }
 
+const reachedMsMax = 30_000;
+const reachAgainMs = 100;
+
+/** In a cluster, waits until the node of the connection reaches the stream and its consumer. */
 export async function readFrames(
   connection: NatsConnection,
   subject: string,
 ): Promise<StoredFrame[]> {
+  const deadline = performance.now() + reachedMsMax;
+  for (;;) {
+    try {
+      return await framesOf(connection, subject);
+    } catch (error) {
+      const isNotReached = /no responders|jetstream is not enabled/.test(String(error));
+      if (!isNotReached || performance.now() > deadline) throw error;
+      await delay(reachAgainMs);
+    }
+  }
+}
+
+async function framesOf(connection: NatsConnection, subject: string): Promise<StoredFrame[]> {
   const manager = await jetstreamManager(connection);
   const stream = await manager.streams.find(subject.replace(".*.", ".0."));
   const { state } = await manager.streams.info(stream, { subjects_filter: subject });

@@ -7,7 +7,7 @@ import { Typos } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
 import { readSentAt } from "../../src/gateway/intake/plain-protocol.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";
-import type { ChangeFunctions } from "../../src/records/change-layout.ts";
+import type { ChangeFunctions } from "../../src/records/item-changes.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { JsonRecordWriter } from "../../src/records/record.ts";
 import {

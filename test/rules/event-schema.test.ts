@@ -297,3 +297,61 @@ test("an event with many unknown properties has a few errors", () => {
   const schema = { type: "object", additionalProperties: false };
   expect(stampOf(schema, JSON.stringify(many))?.errors).toHaveLength(5);
 });
+
+const changedPath = fc.constantFrom("plan", "total", "extra", "ü", "$set.plan", "$set");
+const changedValue = fc.constantFrom<Json>("free", "pro", "x\ty", "", 1, 2.5, true, null, [1]);
+
+test("the schema reads an event as the rules have changed it", () => {
+  const change = fc.oneof(
+    fc.record({ remove: fc.tuple(changedPath) }),
+    fc.record({ hash: fc.tuple(changedPath.filter((path) => path !== "$set")) }),
+    fc.record({ keep_only: fc.tuple(fc.constantFrom("plan", "total")) }),
+    fc
+      .tuple(fc.constantFrom("plan", "total", "$set.plan"), fc.constantFrom("pro", "", 1, null))
+      .map(([path, value]) => ({ set: { [path]: value } })),
+    fc.constant({ cut: { plan: 2 } }),
+    fc.constant({ rename: "order" }),
+  );
+  // The guards remove a `$set` of another type after the check.
+  const properties = fc.record(
+    {
+      ...Object.fromEntries(["plan", "total", "extra", "ü"].map((name) => [name, changedValue])),
+      $set: fc.dictionary(fc.constantFrom("plan", "z"), changedValue),
+    },
+    { requiredKeys: [] },
+  );
+  const schema = {
+    required: ["plan"],
+    properties: {
+      plan: { type: "string", pattern: "^[0-9a-f]*$", minLength: 3 },
+      total: { type: ["string", "null"], maxLength: 64 },
+      $set: { type: "object", properties: { plan: { enum: ["pro", 1] } }, required: ["plan"] },
+    },
+    additionalProperties: { type: "string" },
+  };
+  let invalid = 0;
+  fc.assert(
+    fc.property(
+      fc.array(change, { minLength: 1, maxLength: 4 }),
+      properties,
+      fc.constantFrom("order", "buy"),
+      (changes, sent, name) => {
+        const rules = changes.map((one, index) => ({ name: `r${index}`, ...one }));
+        const file = schemaFile(schema, "stamp", rules);
+        // A rule without an effect is an error.
+        if ("errors" in parseRules(stringify(file, { aliasDuplicateObjects: false }))) return;
+        const body = { event: name, distinct_id: "u", properties: sent };
+        const { records } = take(body, { rules: compiled(file) });
+        const { event, properties: stored, schema: stamp } = records[0]!;
+        const again = { event, distinct_id: "u", properties: stored };
+        const expected = take(again, { rules: compiled(schemaFile(schema)) }).records[0]!;
+        if (Object.keys(expected["replaced"] ?? {}).length > 0) return;
+        if (Object.keys(records[0]!["replaced"] ?? {}).length > 0) return;
+        expect(stamp).toEqual(expected["schema"]);
+        if ((stamp as Stamp | undefined)?.ok === false) invalid++;
+      },
+    ),
+    { numRuns: 1_000 },
+  );
+  expect(invalid).toBeGreaterThan(100);
+});

@@ -3,7 +3,7 @@
 // the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
-import type { ChangeFunctions } from "../../records/change-layout.ts";
+import type { ChangeFunctions } from "../../records/item-changes.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
 import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../records/name-table.ts";
 import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";

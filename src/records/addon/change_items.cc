@@ -113,8 +113,7 @@ size_t change_items(const ItemChanges& changes, const ChangedText& sent, const I
     word += edit_count * kEditWords;
 
     if (change[kChangeRow] >= table.row_capacity) return kBadChange;
-    const uint32_t* const row =
-        table.words + kHeaderWords + size_t{change[kChangeRow]} * kRowWords;
+    const uint32_t* const row = table.words + kHeaderWords + size_t{change[kChangeRow]} * kRowWords;
     const uint32_t start = row[kItemStart];
     const uint32_t end = row[kItemEnd];
     if (start > end || end > sent.length || target_length - written < 2) return kBadChange;

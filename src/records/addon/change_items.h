@@ -5,8 +5,8 @@
 // An edit moves the spans of the row, but the row is otherwise the one of the sent item. If an edit
 // changes the table's meaning in another way, the caller must scan the changed text.
 //
-// Neither the offsets of the table nor those of the edits are trusted. No byte outside the texts and
-// the tables is touched.
+// Neither the offsets of the table nor those of the edits are trusted. No byte outside the texts
+// and the tables is touched.
 
 #pragma once
 
@@ -68,8 +68,8 @@ inline constexpr size_t kBadChange = SIZE_MAX;
 
 /**
  * Writes each changed text with brackets around it, and the row of the n-th change as the n-th row.
- * Overwrites the edits. Returns the end of the last text. Returns kBadChange if an offset is outside
- * or if there is not enough space.
+ * Overwrites the edits. Returns the end of the last text. Returns kBadChange if an offset is
+ * outside or if there is not enough space.
  */
 size_t change_items(const ItemChanges& changes, const ChangedText& sent, const ItemTable& table,
                     uint8_t* target, size_t target_length, const ItemTable& target_table) noexcept;

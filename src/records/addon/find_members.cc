@@ -1,5 +1,5 @@
-// Walks the members of an object over the index of the last scan. The order of the tokens is checked
-// only as far as the walk needs it.
+// Walks the members of an object over the index of the last scan. The order of the tokens is
+// checked only as far as the walk needs it.
 
 #include "find_members.h"
 
@@ -21,7 +21,13 @@ class Finder {
  public:
   Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names,
          const FoundList& found) noexcept
-      : index_(index), text_(text), names_(names), found_(found) {}
+      : index_(index), text_(text), names_(names), found_(found) {
+    for (size_t slot = 0; slot < names.slot_count; slot++) {
+      const uint32_t* const words = names.slots + slot * kSlotWords;
+      if (words[kSlotNameEnd] != 0)
+        lengths_ |= length_bit(words[kSlotNameEnd] - words[kSlotNameStart]);
+    }
+  }
 
   size_t count() const noexcept { return count_; }
 
@@ -97,6 +103,7 @@ class Finder {
 
   /** Returns the words of the name's slot, or words of zero. */
   const uint32_t* slot_of(uint32_t level, const uint8_t* name, size_t length) const noexcept {
+    if ((lengths_ & length_bit(length)) == 0) return kNoWords;
     const uint32_t hash = member_hash(level, name, length);
     const size_t mask = names_.slot_count - 1;
     size_t slot = hash & mask;
@@ -186,6 +193,8 @@ class Finder {
     return std::lower_bound(from, from + std::min(step + 1, end - from), offset);
   }
 
+  static uint64_t length_bit(size_t length) noexcept { return uint64_t{1} << (length & 63); }
+
   /** A name, a colon, a value, and the token after the value. */
   static constexpr std::ptrdiff_t kMemberTokens = 4;
   static_assert(kMemberTokens < static_cast<std::ptrdiff_t>(TokenIndex::kAhead));
@@ -194,6 +203,8 @@ class Finder {
   const uint8_t* const text_;
   const MemberNames& names_;
   const FoundList& found_;
+  /** A bit for the length of each name, because most members have no slot. */
+  uint64_t lengths_ = 0;
   Cursor cursor_ = nullptr;
   Cursor mark_ = nullptr;
   size_t count_ = 0;

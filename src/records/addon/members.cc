@@ -6,9 +6,10 @@
 // findNames(body: Uint8Array, table: Uint32Array, slots: Uint32Array, rows: Uint32Array): number.
 // Writes the results to `rows`, which has the words of NamedRows. Returns the number of results
 // that are not 0.
-// changeItems(body: Uint8Array, table: Uint32Array, changes: Uint32Array, texts: Uint8Array, secret:
-// Uint8Array, target: Uint8Array, targetTable: Uint32Array): number. Writes the changed texts of
-// items, and their rows. Returns the end of the last text.
+//
+// changeItems(body: Uint8Array, table: Uint32Array, changes: Uint32Array, texts: Uint8Array,
+// secret: Uint8Array, target: Uint8Array, targetTable: Uint32Array): number. Writes the changed
+// texts of items, and their rows. Returns the end of the last text.
 
 #include "members.h"
 
@@ -57,13 +58,13 @@ napi_value change_items_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[4], hash.secret) || !get_body(env, arguments[5], target) ||
       !get_table(env, arguments[6], target_table)) {
     return throw_type_error(
-        env, "changeItems: expects a body, a table, changes, texts, a secret, a target and a table");
+        env,
+        "changeItems: expects a body, a table, changes, texts, a secret, a target and a table");
   }
   const ItemChanges given{
       changes.words, changes.length, {texts.bytes, texts.length}, {LazyHash::write, &hash}};
-  const size_t end =
-      change_items(given, {body.bytes, body.length}, item_table(table), target.bytes,
-                   target.length, item_table(target_table));
+  const size_t end = change_items(given, {body.bytes, body.length}, item_table(table), target.bytes,
+                                  target.length, item_table(target_table));
   if (end == kBadChange)
     return throw_type_error(env, "changeItems: an offset is outside, or there is no room");
   napi_value result = nullptr;
@@ -136,15 +137,16 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   names.lists_all = place.words[kPlaceListsAll] != 0;
   names.has_person_paths = place.words[kPlaceHasPersonPaths] != 0;
   names.lists_containers = place.words[kPlaceListsContainers] != 0;
-  const MemberRows rows{table.words, item_table(table).row_capacity,
-                        place.words + kPlaceFirstRow, place.words[kPlaceRowCount]};
+  const MemberRows rows{table.words, item_table(table).row_capacity, place.words + kPlaceFirstRow,
+                        place.words[kPlaceRowCount]};
   const size_t entries =
       body.length == binding->scanner.last_length()
           ? binding->scanner.find_members(body.bytes, rows, names,
                                           {found.words, found.length / kFoundWords})
           : kCannotFind;
   if (entries == kCannotFind) {
-    napi_throw_error(env, nullptr, "EventScanner: findMembers needs the unchanged body of the last scan");
+    napi_throw_error(env, nullptr,
+                     "EventScanner: findMembers needs the unchanged body of the last scan");
     return nullptr;
   }
   napi_value result = nullptr;
@@ -153,7 +155,8 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
 }
 
 bool set_members(napi_env env, napi_value exports) {
-  const napi_property_descriptor functions[] = {method("changeItems", change_items_call), method("findNames", find_names_call)};
+  const napi_property_descriptor functions[] = {method("changeItems", change_items_call),
+                                                method("findNames", find_names_call)};
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
          napi_ok;
 }

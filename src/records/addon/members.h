@@ -1,4 +1,4 @@
-// The binding's function that finds members of events by their names.
+// The binding's functions for rules: finding members of events, and changing items.
 
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace penstock {
 
-/** Adds the function to the module's exports. */
 /** A method of EventScanner. */
 napi_value find_members_call(napi_env env, napi_callback_info info);
 
+/** Adds `changeItems` to the module's exports. */
 bool set_members(napi_env env, napi_value exports);
 
 }  // namespace penstock

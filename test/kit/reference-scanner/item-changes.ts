@@ -1,12 +1,7 @@
 // Changes items like the addon, but finds the rows by a scan of each changed text.
 
 import { createHmac } from "node:crypto";
-import {
-  Change,
-  type ChangeFunctions,
-  Edit,
-  EditText,
-} from "../../../src/records/change-layout.ts";
+import { Change, type ChangeFunctions, Edit, EditText } from "../../../src/records/item-changes.ts";
 import { Extra, extraOf, Header, hasExtra, Row, type Scanner } from "../../../src/records/table.ts";
 
 /** `scanner` scans each changed text. */
