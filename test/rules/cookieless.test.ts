@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { dayMs } from "../../src/platform/base/day.ts";
 import type { CompiledRules } from "../../src/rules/compile.ts";
 import { cookielessHash } from "../../src/rules/cookieless.ts";
@@ -86,6 +87,13 @@ describe("a cookieless event", () => {
       expect(lines[0]).not.toContain(gone);
   });
 
+  test("without the flag may be as large as without the rule", () => {
+    const properties = { padding: "x".repeat(slowItemBytesMax) };
+    const event = { event: "a", distinct_id: "u", properties };
+    for (const body of [event, { batch: [event] }])
+      expect(take(body, { rules: cookielessRules() }).errors).toEqual([]);
+  });
+
   test("has a session id with the start of the day in its zone and the hash", () => {
     const id = recordOf(cookielessEvent()).properties["$session_id"] as string;
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -123,6 +131,11 @@ describe("a cookieless event", () => {
   test.each([
     ["another address", { $ip: "192.0.2.1" }, `p-192.0.2.1-example.com-${browser}-0-`],
     ["another browser", { $raw_user_agent: "ü" }, `p-${clientAddress}-example.com-ü-0-`],
+    [
+      "a long browser",
+      { $raw_user_agent: "b".repeat(4_000) },
+      `p-${clientAddress}-example.com-${"b".repeat(4_000)}-0-`,
+    ],
     ["another site", { $host: "example.org" }, `p-${clientAddress}-example.org-${browser}-0-`],
     [
       "an extra text, of which 100 characters count",

@@ -238,6 +238,34 @@ describe.each(gateways)("on %s", (_, gateway) => {
     );
   });
 
+  test("a dry run counts the cookieless events that cannot have an id", async () => {
+    const project = await rejecting([
+      { event: "a" },
+      { event: "a", properties: { $cookieless_mode: true } },
+    ]);
+    const connection = await connect({ servers: gateway.nats.url });
+    await applyRules(connection, {
+      prefix: gateway.config.subjectPrefix,
+      replicas: 1,
+      id: project.id,
+      author: "me@here",
+      text: "privacy: { cookieless: true }\n",
+    });
+    await connection.close();
+    const dryRun = async (...members: string[]) => {
+      const set = ["distinct_id=u", ...members].flatMap((one) => ["--set", one]);
+      return (await replayed(project, ...set, "--dry-run")).out;
+    };
+    const selected = "2 rejected events selected: 2 valid, 0 still invalid";
+    expect(await dryRun()).toContain(
+      `${selected}\n1 valid event would not be stored by the rules in use: no_cookieless_id 1\n`,
+    );
+    const visitor = ["$ip=203.0.113.9", "$raw_user_agent=browser", "$host=example.com"];
+    expect(await dryRun(...visitor.map((one) => `properties.${one}`))).toBe(
+      `${selected}\nnothing was sent (--dry-run)\n`,
+    );
+  });
+
   test("purge removes the selected events and leaves the others", async () => {
     const project = await rejecting([{ event: "a" }, { event: "b" }, 7]);
     const of = ["rejected", "purge", "--project", project.id];
