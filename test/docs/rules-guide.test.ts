@@ -31,7 +31,7 @@ const env = { PENSTOCK_NATS_URL: gateway.nats.url, PENSTOCK_DATA_DIR: folder };
 /** Runs the commands of a section that contain a text. Returns their output. */
 async function run(heading: string, text = ""): Promise<string> {
   const lines = blocksBelow(heading, "sh").join("").split("\n");
-  const commands = lines.filter((line) => line !== "" && line.includes(text));
+  const commands = lines.filter((line) => line.startsWith("penstock ") && line.includes(text));
   expect(commands.length).toBeGreaterThan(0);
   let out = "";
   for (const command of commands) {

@@ -93,7 +93,7 @@ describe.each(gateways)("on %s", (_, gateway) => {
     const restored = await run(gateway, ["stream", "restore", folder, "rejected"]);
     expect([restored.fault, restored.out]).toEqual([
       undefined,
-      `${rejectedStream}: unchanged: it already ends as in the backup\n`,
+      `${rejectedStream}: unchanged: it already has the messages of the backup\n`,
     ]);
     const purge = ["stream", "purge", "rejected", "--project", project.id, "--yes"];
     expect((await run(gateway, purge)).fault).toBeUndefined();
