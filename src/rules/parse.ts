@@ -42,6 +42,11 @@ export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */
 export const keyProperties: readonly string[] = ["api_key", "token"];
 
+/** The distinct id in the properties. Clients send it there or next to the properties. */
+export const distinctIdProperties: readonly string[] = ["distinct_id", "$distinct_id"];
+/** Actions that would change it in some of the events only. */
+const changingKinds: readonly string[] = ["remove", "hash", "cut", "set"];
+
 /** Actions that would replace such a property by a value without members. */
 const wholeKinds: readonly string[] = ["hash", "cut", "set"];
 
@@ -423,6 +428,10 @@ class RulesReader {
     else if (split === undefined) fail(whyNoPath(path));
     else if (keyProperties.includes(path))
       fail(`${path} is the project's key, which rules never see or change`);
+    else if (changingKinds.includes(kind) && distinctIdProperties.includes(path))
+      fail(
+        `${kind} cannot change ${path}: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client`,
+      );
     else if (kind === "keep_only" && split.object !== undefined)
       fail(
         `keep_only is for properties, and never removes members of $set: name ${shown(path)} in remove to remove it`,

@@ -269,6 +269,27 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
     rule("remove: [token]"),
     ["3:14 token is the project's key, which rules never see or change"],
   ],
+  [
+    "an action that would change the distinct id: remove: [distinct_id]",
+    rule("remove: [distinct_id]"),
+    [
+      "3:14 remove cannot change distinct_id: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client",
+    ],
+  ],
+  [
+    "an action that would change the distinct id: hash: [distinct_id]",
+    rule("hash: [distinct_id]"),
+    [
+      "3:12 hash cannot change distinct_id: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client",
+    ],
+  ],
+  [
+    "an action that would change the distinct id: set: { $distinct_id: x }",
+    rule("set: { $distinct_id: x }"),
+    [
+      "3:12 set cannot change $distinct_id: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client",
+    ],
+  ],
   ["a path twice", rule("hash: [a, a]"), ['3:15 hash has "a" twice']],
   [
     "a list of numbers as paths",

@@ -55,6 +55,7 @@ const name = fc.constantFrom(
   "$set",
   "$groups",
   "token",
+  "distinct_id",
   "",
   "x*",
   "$set_once.",

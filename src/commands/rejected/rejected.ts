@@ -225,11 +225,26 @@ export async function show(
   say(command, line.item);
 }
 
-/** Returns the meaning of a guard's code and the remedy; undefined for a rule or a schema. */
+/** Meaning and remedy of the reasons that are not codes of a guard. */
+const ruledRows = {
+  rule: {
+    when: "a rule of the project puts the event into quarantine",
+    remedy:
+      "Correct the client or the rule (`penstock rules show`). Correct stored events with `rejected replay --set`.",
+  },
+  schema: {
+    when: "the event does not fit the schema that the project has for it",
+    remedy:
+      "Correct the client or the schema (`penstock rules show`). Correct stored events with `rejected replay --set`.",
+  },
+};
+
+/** Returns the meaning of a reason and the remedy. */
 function rowOf(reason: string): { readonly when: string; readonly remedy: string } | undefined {
   const all: Readonly<Record<string, { when: string; remedy: string }>> = {
     ...errorTable,
     ...dropTable,
+    ...ruledRows,
   };
   return all[reason];
 }

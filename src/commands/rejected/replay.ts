@@ -327,7 +327,7 @@ class Replay {
     });
     if (answer.kind === "refused")
       throw new CommandError(
-        `rejected replay: the gateway rejected an event of ${line.project_id}: ${answer.why}. ${counted(this.#sent.size, "event")} stored before`,
+        `rejected replay: the gateway rejected an event of ${line.project_id}: ${answer.why.replace(/\.$/, "")}. ${counted(this.#sent.size, "event")} stored before`,
       );
     const isStored = answer.kind === "done" && answer.accepted === 1;
     if (isStored) this.#sent.add(line.id);

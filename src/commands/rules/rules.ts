@@ -48,7 +48,7 @@ export async function check(
 }
 
 export interface ApplyOptions {
-  /** The version that must be in use, 0 for no rules. Default: any. */
+  /** The version that must be in use, 0 for no rules. Without it, no version is required. */
   readonly ifVersion?: number;
   readonly yes: boolean;
 }

@@ -63,6 +63,18 @@ describe.each(gateways)("on %s", (_, gateway) => {
     expect(one.out).toContain(
       '\n{"event":"order","properties":{"$lib":"web","$lib_version":"1.2"}}\n',
     );
+    const [line] = await rejectedOf(gateway, project);
+    const id = "0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2d";
+    const ruled = { ...line, id, reason: "rule", rule: "wrong-orders" };
+    const connection = await connect({ servers: gateway.nats.url });
+    const subject = `penstock.rejected.0.${project.id}`;
+    await jetstream(connection).publish(subject, `${JSON.stringify(ruled)}\n`);
+    await connection.close();
+    const shownRule = await run(gateway, ["rejected", "show", id]);
+    expect(shownRule.out).toMatch(
+      /^rule +wrong-orders\n[^]*^meaning +a rule of the project[^]*^fix +Correct the client or the rule/m,
+    );
+    await run(gateway, ["rejected", "purge", id, "--yes"]);
     const past = await run(gateway, ["rejected", "list", ...of, "--until", "2026-01-01"]);
     expect(past.out).toBe("no rejected events\n");
     const limited = await run(gateway, ["rejected", "list", ...of, "--limit", "1"]);

@@ -45,7 +45,7 @@ function rulesPlace(place: BucketPlace): BucketPlace {
 }
 
 interface ToApply extends OfProject, Pick<RulesVersion, "text" | "author" | "from"> {
-  /** The version that must be in use before, 0 for no rules. Default: any. */
+  /** The version that must be in use before, 0 for no rules. Without it, no version is required. */
   readonly ifVersion?: number | undefined;
 }
 
