@@ -181,7 +181,8 @@ class RulesReader {
     const matchMember = members.get("match");
     const match = matchMember === undefined ? {} : this.#match(matchMember);
     const given = actionMembers.flatMap((kind) => members.get(kind) ?? []);
-    if (given.length === 0)
+    // A member that is not an action has its own error.
+    if (given.length === 0 && members.size === (node as YAMLMap).items.length)
       this.#yaml.fail(
         node,
         `rule ${name ?? ""} has no action: give it one of ${actionMembers.join(", ")}`,
@@ -246,6 +247,12 @@ class RulesReader {
       );
     }
     const scalar = this.#scalar(member);
+    const isPlain = isScalar(value) && value.type === "PLAIN";
+    if (isPlain && (value.value === "exists" || value.value === "absent"))
+      return this.#yaml.fail(
+        value,
+        `${name} is compared with the text ${value.value}: did you mean { ${value.value}: true }? For the text, use quotes`,
+      );
     return scalar && { kind: "equals", values: [scalar.value] };
   }
 

@@ -19,6 +19,10 @@ export interface ReadRules {
 }
 
 const standardInput = "-";
+const readFaults: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  EISDIR: "it is a folder",
+};
 
 /** Reads a file, or `-` for standard input. Reads little more than a file may have. */
 async function readStart({ context }: ConfiguredCommand, file: string): Promise<Buffer> {
@@ -34,18 +38,19 @@ async function readStart({ context }: ConfiguredCommand, file: string): Promise<
     }
   } catch (error) {
     const { code = (error as Error).message } = error as NodeJS.ErrnoException;
-    throw new CommandError(`rules: cannot read ${file}: ${code}`, usageExitCode);
+    const why = readFaults[code] ?? code;
+    throw new CommandError(`rules: cannot read ${file}: ${why}`, usageExitCode);
   }
   return Buffer.concat(chunks);
 }
 
-/** Reads and checks a file. */
+/** Reads and checks a file. The text has no byte order mark. */
 export async function checkedFile(
   command: ConfiguredCommand,
   file: string,
 ): Promise<{ readonly text: string; readonly parsed: ParsedRules }> {
   const bytes = await readStart(command, file);
-  return { text: bytes.toString(), parsed: parseRulesBytes(bytes) };
+  return { text: new TextDecoder().decode(bytes), parsed: parseRulesBytes(bytes) };
 }
 
 /**
