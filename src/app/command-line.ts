@@ -62,6 +62,7 @@ export function commandLine(context: CommandContext): Command {
     .showHelpAfterError("(add --help for the list of commands and options)")
     .configureHelp({ groupItems: settingsLast })
     .version(version)
+    .enablePositionalOptions()
     .exitOverride()
     .hook("preAction", (_, command) => {
       if (command.name() !== doctorCommand) loadAddon();

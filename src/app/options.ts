@@ -19,6 +19,11 @@ export function positiveInteger(text: string): number {
   return Number(text);
 }
 
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("must be a whole number");
+  return Number(text);
+}
+
 /** Parses a duration. Returns milliseconds. */
 export function duration(text: string): number {
   try {

@@ -1,8 +1,14 @@
 import type { Command } from "commander";
-import type { CommandContext, ConfiguredCommand } from "../commands/context.ts";
+import {
+  type CommandContext,
+  CommandError,
+  type ConfiguredCommand,
+  usageExitCode,
+} from "../commands/context.ts";
+import type { ApplyOptions } from "../commands/rules/rules.ts";
 import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import { dayMs } from "../platform/base/day.ts";
-import { duration } from "./options.ts";
+import { duration, wholeNumber } from "./options.ts";
 
 // Imports the modules that serve only when they run, because other commands need no YAML.
 export function addRules(program: Command, context: CommandContext): void {
@@ -36,6 +42,11 @@ export function addRules(program: Command, context: CommandContext): void {
         { against, project, json }: { against?: number; project?: string; json: boolean },
         command: Command,
       ) => {
+        if (against === undefined && project !== undefined)
+          throw new CommandError(
+            "rules check: --project needs --against with a duration such as 24h: the events that the check reads",
+            usageExitCode,
+          );
         if (against === undefined) return await (await commands()).check(of(command), file, json);
         const { checkAgainst } = await import("../commands/rules/against.ts");
         await checkAgainst(of(command), file, { project, ageMs: against, json });
@@ -44,11 +55,20 @@ export function addRules(program: Command, context: CommandContext): void {
   withSettings(
     rules
       .command("apply <project> <file>")
-      .description("use a rules file for a project, as a new version; prints what changes"),
+      .description(
+        "use a rules file for a project, as a new version in place of the one in use; prints what changes",
+      ),
     natsSettings,
-  ).action(async (id: string, file: string, _, command: Command) => {
-    await (await commands()).apply(of(command), id, file);
-  });
+  )
+    .option(
+      "--if-version <number>",
+      "fail if another version is in use, such as after a change by someone else; 0: no rules",
+      wholeNumber,
+    )
+    .option("--yes", "do not ask for confirmation if rules, schemas or privacy are removed", false)
+    .action(async (id: string, file: string, options: ApplyOptions, command: Command) => {
+      await (await commands()).apply(of(command), id, file, options);
+    });
   withSettings(
     rules
       .command("show <project> [version]")

@@ -24,7 +24,8 @@ export async function audited<T>(
     log.info({ ...entry, result: "done" }, `audit: ${change}`);
     return result;
   } catch (error) {
-    const reason = (error as Error).message;
+    const { message, name } = error as Error;
+    const reason = message === "" ? name : message;
     log.warn({ ...entry, result: "failed", reason }, `audit: ${change}`);
     throw error;
   }

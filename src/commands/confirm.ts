@@ -5,12 +5,14 @@ interface Confirmation {
   readonly command: string;
   readonly question: string;
   readonly word: string;
+  /** How to undo the change. Default: it cannot be undone. */
+  readonly undo?: string;
 }
 
 /** Asks the operator for confirmation. Throws a CommandError unless the operator types the word. */
 export async function confirm(
   { context }: ConfiguredCommand,
-  { command, question, word }: Confirmation,
+  { command, question, word, undo = "This cannot be undone." }: Confirmation,
 ): Promise<void> {
   const { stdin, stderr, stop } = context;
   if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
@@ -22,7 +24,7 @@ export async function confirm(
   const given = new AbortController();
   // Without a listener, Ctrl-C and the end of the input would leave the question open.
   for (const end of ["SIGINT", "close"] as const) asked.once(end, () => given.abort());
-  const prompt = `${question} This cannot be undone. Type ${word} to confirm: `;
+  const prompt = `${question} ${undo} Type ${word} to confirm: `;
   const signal = AbortSignal.any([stop, given.signal]);
   const answer = await asked
     .question(prompt, { signal })

@@ -107,9 +107,15 @@ export async function registeredProjects(
   return (await listProjects(connection, { prefix, replicas, hubDomain })).map(({ id }) => id);
 }
 
-export function unknownText(what: string, project: string, known: readonly string[]): string {
-  if (known.length === 0) return `${what}; there are no projects`;
-  const apart = new Map(known.map((id) => [id, typosBetween(project, id)]));
+/** Returns an error that lists the known names, the most similar ones first. */
+export function unknownText(
+  what: string,
+  name: string,
+  known: readonly string[],
+  noun = "project",
+): string {
+  if (known.length === 0) return `${what}; there are no ${noun}s`;
+  const apart = new Map(known.map((id) => [id, typosBetween(name, id)]));
   const sorted = known.toSorted(
     (one, other) => apart.get(one)! - apart.get(other)! || (one < other ? -1 : 1),
   );
@@ -117,7 +123,7 @@ export function unknownText(what: string, project: string, known: readonly strin
   const hint = apart.get(nearest)! <= typosMax ? `: did you mean ${nearest}?` : ";";
   const more = known.length - namedMax;
   const named = `${sorted.slice(0, namedMax).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-  return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
+  return `${what}${hint} the ${known.length === 1 ? `only ${noun} is` : `${noun}s are`} ${named}`;
 }
 
 function typosBetween(one: string, other: string): number {

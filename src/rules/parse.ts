@@ -42,6 +42,11 @@ export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */
 export const keyProperties: readonly string[] = ["api_key", "token"];
 
+/** The distinct id in the properties. Clients send it there or next to the properties. */
+export const distinctIdProperties: readonly string[] = ["distinct_id", "$distinct_id"];
+/** Actions that would change it in some of the events only. */
+const changingKinds: readonly string[] = ["remove", "hash", "cut", "set"];
+
 /** Actions that would replace such a property by a value without members. */
 const wholeKinds: readonly string[] = ["hash", "cut", "set"];
 
@@ -170,7 +175,8 @@ class RulesReader {
     const matchMember = members.get("match");
     const match = matchMember === undefined ? {} : this.#match(matchMember);
     const given = actionMembers.flatMap((kind) => members.get(kind) ?? []);
-    if (given.length === 0)
+    // A member that is not an action has its own error.
+    if (given.length === 0 && members.size === (node as YAMLMap).items.length)
       this.#yaml.fail(
         node,
         `rule ${name ?? ""} has no action: give it one of ${actionMembers.join(", ")}`,
@@ -235,6 +241,12 @@ class RulesReader {
       );
     }
     const scalar = this.#scalar(member);
+    const isPlain = isScalar(value) && value.type === "PLAIN";
+    if (isPlain && (value.value === "exists" || value.value === "absent"))
+      return this.#yaml.fail(
+        value,
+        `${name} is compared with the text ${value.value}: did you mean { ${value.value}: true }? For the text, use quotes`,
+      );
     return scalar && { kind: "equals", values: [scalar.value] };
   }
 
@@ -417,6 +429,10 @@ class RulesReader {
     else if (split === undefined) fail(whyNoPath(path));
     else if (keyProperties.includes(path))
       fail(`${path} is the project's key, which rules never see or change`);
+    else if (changingKinds.includes(kind) && distinctIdProperties.includes(path))
+      fail(
+        `${kind} cannot change ${path}: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client`,
+      );
     else if (kind === "keep_only" && split.object !== undefined)
       fail(
         `keep_only is for properties, and never removes members of $set: name ${shown(path)} in remove to remove it`,

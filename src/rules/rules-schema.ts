@@ -2,7 +2,7 @@
 // finds duplicate names and conflicts between rules, which a JSON Schema cannot express.
 
 import { cutBytesMax, elementsMax, rulesMax, ruleTextCharsMax, schemasMax } from "./limits.ts";
-import { keyProperties, ruleNameForm } from "./parse.ts";
+import { distinctIdProperties, keyProperties, ruleNameForm } from "./parse.ts";
 import { effectProperties, ipRules, ruleModes, schemaModes } from "./rules-file.ts";
 import { type KeywordKind, schemaKeywords, schemaTypes } from "./schema-subset.ts";
 
@@ -77,7 +77,7 @@ const changingActions = {
   keep_only: described("Properties to keep. Removes all others that Penstock does not read.", {
     ...listOf({ allOf: [ref("path"), { not: { pattern: "^\\$set(_once)?\\." } }] }),
   }),
-  remove: described("Properties to remove.", listOf(ref("path"))),
+  remove: described("Properties to remove.", listOf(ref("removed_path"))),
   hash: described("Properties to replace by a hash with the project's secret.", {
     ...listOf(ref("changed_path")),
   }),
@@ -190,8 +190,11 @@ export function rulesSchema(): object {
       scalar,
       pattern,
       path,
+      removed_path: {
+        allOf: [ref("path"), { not: { enum: distinctIdProperties } }],
+      },
       changed_path: {
-        allOf: [ref("path"), { not: { enum: effectProperties } }],
+        allOf: [ref("removed_path"), { not: { enum: effectProperties } }],
       },
       match,
       condition,

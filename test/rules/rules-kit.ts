@@ -68,10 +68,7 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
   [
     "an unknown action",
     rule("keepOnly: [a]"),
-    [
-      '3:5 a rule has no member "keepOnly": did you mean keep_only?',
-      "2:5 rule one has no action: give it one of drop, quarantine, sample, keep_only, remove, hash, cut, set, rename",
-    ],
+    ['3:5 a rule has no member "keepOnly": did you mean keep_only?'],
   ],
   ["a rule without a name", "rules:\n  - drop: true\n", ["2:5 a rule has no name: add name: …"]],
   [
@@ -114,10 +111,7 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
   [
     "a merge key",
     rule("<<: { drop: true }"),
-    [
-      "2:5 rule one has no action: give it one of drop, quarantine, sample, keep_only, remove, hash, cut, set, rename",
-      "3:5 merge keys (<<) are not supported: repeat the members",
-    ],
+    ["3:5 merge keys (<<) are not supported: repeat the members"],
   ],
   [
     "a tag",
@@ -268,6 +262,41 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
     "the project's key as a path",
     rule("remove: [token]"),
     ["3:14 token is the project's key, which rules never see or change"],
+  ],
+  [
+    "an action that would change the distinct id: remove: [distinct_id]",
+    rule("remove: [distinct_id]"),
+    [
+      "3:14 remove cannot change distinct_id: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client",
+    ],
+  ],
+  [
+    "an action that would change the distinct id: hash: [distinct_id]",
+    rule("hash: [distinct_id]"),
+    [
+      "3:12 hash cannot change distinct_id: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client",
+    ],
+  ],
+  [
+    "an action that would change the distinct id: set: { $distinct_id: x }",
+    rule("set: { $distinct_id: x }"),
+    [
+      "3:12 set cannot change $distinct_id: clients send the distinct id in the properties or next to them, and rules change neither. Send another id from the client",
+    ],
+  ],
+  [
+    "a rule without an action",
+    rule("match: { event: a }"),
+    [
+      "2:5 rule one has no action: give it one of drop, quarantine, sample, keep_only, remove, hash, cut, set, rename",
+    ],
+  ],
+  [
+    "absent as a text",
+    rule("match: { properties: { total: absent } }\n    drop: true"),
+    [
+      "3:35 total is compared with the text absent: did you mean { absent: true }? For the text, use quotes",
+    ],
   ],
   ["a path twice", rule("hash: [a, a]"), ['3:15 hash has "a" twice']],
   [

@@ -79,15 +79,15 @@ export class Sender {
         if (tries > 1) trouble(undefined);
         return answer;
       }
-      if (performance.now() - sinceMonotonicMs > giveUpAfterMs) {
-        throw new CommandError(
-          `gave up after ${Math.round(giveUpAfterMs / 1_000)} s: ${answer.why}`,
-        );
+      const leftMs = sinceMonotonicMs + giveUpAfterMs - performance.now();
+      if (leftMs <= 0) {
+        throw new CommandError(`gave up after ${giveUpAfterMs / 1_000} s: ${answer.why}`);
       }
       // The first retry is not reported, because servers normally close idle connections.
       if (tries > 1 || answer.afterMs !== undefined) trouble(answer.why);
       // The pause has a minimum, because a proxy may send a Retry-After of 0 or a time in the past.
-      await pauseUntilAborted(Math.max(answer.afterMs ?? 0, pauseMs), stop);
+      const askedMs = Math.max(answer.afterMs ?? 0, pauseMs);
+      await pauseUntilAborted(Math.min(askedMs, leftMs), stop);
       if (stop.aborted) throw new Stopped();
       pauseMs = Math.min(2 * pauseMs, pauseMsMax);
     }

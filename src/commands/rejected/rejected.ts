@@ -1,6 +1,7 @@
 // `penstock rejected list`, `show` and `purge`.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { rulesInUse } from "../../gateway/projects/rules/versions.ts";
 import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { instantMsOf } from "../../platform/base/day.ts";
 import { errorTable } from "../../platform/base/errors.ts";
@@ -8,11 +9,12 @@ import { isUuid } from "../../platform/base/forms.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
 import { managerOf } from "../../platform/nats/api.ts";
+import { parseRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { withNats } from "../nats.ts";
-import { mustBeProjectId } from "../registered-project.ts";
+import { mustBeKnown, mustBeProjectId, unknownText } from "../registered-project.ts";
 import { beginningOf, counted, table } from "../terminal.ts";
 import {
   eventOf,
@@ -77,6 +79,29 @@ export async function* selectedMessages(
   }
 }
 
+/**
+ * Checks the names of a selection that has no items. Throws a CommandError for a project that does
+ * not exist, or a rule that its rules in use do not have.
+ */
+export async function requireNames(
+  { config }: ConfiguredCommand,
+  connection: NatsConnection,
+  { command, project, rule }: Pick<Selection, "project" | "rule"> & { readonly command: string },
+): Promise<void> {
+  if (project === undefined) return;
+  await mustBeKnown(connection, config, { command, project });
+  if (rule === undefined) return;
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  const found = await rulesInUse(connection, { prefix, replicas, hubDomain, id: project });
+  const parsed = parseRules(found?.text ?? "rules: []");
+  if (!("rules" in parsed)) return;
+  const { rules, schemas } = parsed.rules;
+  const names = [...rules.map(({ name }) => name), ...schemas.map(({ event }) => event)];
+  if (names.includes(rule)) return;
+  const what = `${command}: no event is selected, and project ${project} has no rule or schema ${rule}`;
+  throw new CommandError(unknownText(what, rule, names, "name"));
+}
+
 export interface ListOptions extends SelectionOptions {
   readonly limit: number;
   readonly json: boolean;
@@ -89,6 +114,8 @@ export async function list(command: ConfiguredCommand, options: ListOptions): Pr
     const items = new Map<string, RejectedItem>();
     for await (const { lines } of selectedMessages(command, connection, selection))
       for (const line of lines) items.set(line.id, line);
+    if (items.size === 0)
+      await requireNames(command, connection, { command: "rejected list", ...selection });
     return [...items.values()].sort((one, other) => (one.received_at < other.received_at ? -1 : 1));
   });
   const newest = found.slice(-options.limit);
@@ -198,11 +225,26 @@ export async function show(
   say(command, line.item);
 }
 
-/** Returns the meaning of a guard's code and the remedy; undefined for a rule or a schema. */
+/** Meaning and remedy of the reasons that are not codes of a guard. */
+const ruledRows = {
+  rule: {
+    when: "a rule of the project puts the event into quarantine",
+    remedy:
+      "Correct the client or the rule (`penstock rules show`). Correct stored events with `rejected replay --set`.",
+  },
+  schema: {
+    when: "the event does not fit the schema that the project has for it",
+    remedy:
+      "Correct the client or the schema (`penstock rules show`). Correct stored events with `rejected replay --set`.",
+  },
+};
+
+/** Returns the meaning of a reason and the remedy. */
 function rowOf(reason: string): { readonly when: string; readonly remedy: string } | undefined {
   const all: Readonly<Record<string, { when: string; remedy: string }>> = {
     ...errorTable,
     ...dropTable,
+    ...ruledRows,
   };
   return all[reason];
 }
@@ -225,7 +267,10 @@ export async function purge(
     const found = new Map<string, string>();
     for await (const { lines } of selectedMessages(command, connection, selection))
       for (const line of lines) found.set(line.id, reasonText(line));
-    if (found.size === 0) return say(command, "nothing to remove");
+    if (found.size === 0) {
+      await requireNames(command, connection, { command: "rejected purge", ...selection });
+      return say(command, "nothing to remove");
+    }
     say(command, `${counted(found.size, "rejected event")}: ${countsText([...found.values()])}`);
     if (dryRun) return say(command, "nothing was changed (--dry-run)");
     const question = `Remove ${counted(found.size, "rejected event")}?`;

@@ -14,12 +14,25 @@ import { type CompiledRules, compileRules } from "../../rules/compile.ts";
 import { parseRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
-import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
+import {
+  CommandError,
+  type ConfiguredCommand,
+  interruptedExitCode,
+  note,
+  say,
+  usageExitCode,
+} from "../context.ts";
 import type { Answer } from "../import/answer.ts";
-import { Sender } from "../import/sender.ts";
+import { Sender, Stopped } from "../import/sender.ts";
 import { withNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { countsText, type SelectionOptions, selectedMessages, selectionOf } from "./rejected.ts";
+import {
+  countsText,
+  requireNames,
+  type SelectionOptions,
+  selectedMessages,
+  selectionOf,
+} from "./rejected.ts";
 import { removeLines, type Selection } from "./rejected-messages.ts";
 import { type Changes, ReplayCheck } from "./replay-check.ts";
 
@@ -45,9 +58,14 @@ export async function replay(
   const changes = changesOf(options);
   const url = options.dryRun ? undefined : urlOf(command, options.url);
   await withNats(command, async (connection) => {
-    const valid = await checked(command, connection, { selection, changes });
+    const { valid, invalid } = await checked(command, connection, { selection, changes });
+    if (valid.size + invalid === 0)
+      await requireNames(command, connection, { command: "rejected replay", ...selection });
     if (url === undefined) return say(command, "nothing was sent (--dry-run)");
-    if (valid.size === 0) return say(command, "nothing to send");
+    if (valid.size === 0) {
+      say(command, "nothing to send");
+      return requireNone(invalid);
+    }
     const keys = await keysOf(command, connection, new Set(valid.values()));
     const question = `Send ${counted(valid.size, "event")} to ${url.origin}?`;
     if (!options.yes)
@@ -59,7 +77,15 @@ export async function replay(
     await audited(command, entry, () =>
       new Replay(command, connection, { valid, keys, changes, url, options }).run(selection),
     );
+    requireNone(invalid);
   });
+}
+
+function requireNone(invalid: number): void {
+  if (invalid === 0) return;
+  throw new CommandError(
+    `rejected replay: ${counted(invalid, "selected event")} not sent: still invalid, and still in quarantine. Correct them with --set and --remove`,
+  );
 }
 
 function changesOf({ set, remove }: ReplayOptions): Changes {
@@ -102,12 +128,15 @@ function urlOf({ config }: ConfiguredCommand, given: string | undefined): URL {
   );
 }
 
-/** Checks the selected items, and reports them. Returns the valid ones, with their projects. */
+/**
+ * Checks the selected items, and reports them. Returns the valid ones, with their projects, and the
+ * number of the invalid ones.
+ */
 async function checked(
   command: ConfiguredCommand,
   connection: NatsConnection,
   { selection, changes }: { readonly selection: Selection; readonly changes: Changes },
-): Promise<Map<string, string>> {
+): Promise<{ readonly valid: Map<string, string>; readonly invalid: number }> {
   const check = new ReplayCheck();
   const rules = new RulesInUse(command, connection);
   const valid = new Map<string, string>();
@@ -138,7 +167,7 @@ async function checked(
       command,
       `${counted(filtered.size, "valid event")} would not be stored by the rules in use: ${countsText([...filtered.values()])}`,
     );
-  return valid;
+  return { valid, invalid: invalid.size };
 }
 
 /** The compiled rules of projects. */
@@ -217,8 +246,9 @@ class Replay {
   readonly #check = new ReplayCheck();
   readonly #sender: Sender;
   readonly #sent = new Set<string>();
-  #stored = 0;
   #notStored: string[] = [];
+  /** The reason of the last failed attempt. */
+  #trouble: string | undefined;
 
   constructor(command: ConfiguredCommand, connection: NatsConnection, of: ReplayParts) {
     this.#command = command;
@@ -230,29 +260,44 @@ class Replay {
       gzip: false,
       stop: command.context.stop,
       giveUpAfterMs: of.options.giveUpAfter * 1_000,
-      trouble: (why) => note(command, why === undefined ? "the gateway responds again" : why),
+      trouble: (why) => this.#report(why),
     });
+  }
+
+  #report(why: string | undefined): void {
+    const { url, options } = this.#of;
+    if (why === this.#trouble) return;
+    this.#trouble = why;
+    const text =
+      why === undefined
+        ? `${url.origin} responds again`
+        : `cannot send to ${url.origin}: ${why}. Trying again for up to ${options.giveUpAfter} s (--give-up-after)`;
+    note(this.#command, text);
   }
 
   async run(selection: Selection): Promise<void> {
     const command = this.#command;
-    const progress = setInterval(
-      () => note(command, `${this.#sent.size} of ${this.#of.valid.size} sent`),
-      progressMs,
-    );
+    const events = this.#of.valid.size;
+    const progress = setInterval(() => {
+      if (this.#trouble === undefined) note(command, `${this.#sent.size} of ${events} stored`);
+    }, progressMs);
     try {
       for await (const one of selectedMessages(command, this.#connection, selection))
         await this.#replayMessage(one);
     } finally {
       clearInterval(progress);
       this.#sender.close();
-      say(command, `${counted(this.#stored, "event")} stored`);
+      say(command, `${counted(this.#sent.size, "event")} stored`);
       if (this.#notStored.length > 0)
         say(
           command,
           `${counted(this.#notStored.length, "event")} not stored, and still in quarantine: ${countsText(this.#notStored)}`,
         );
     }
+    if (this.#sent.size === events) return;
+    const gone = events - this.#sent.size - this.#notStored.length;
+    const more = gone > 0 ? `; ${counted(gone, "event")} left the quarantine meanwhile` : "";
+    throw new CommandError(`rejected replay: ${this.#sent.size} of ${events} events stored${more}`);
   }
 
   /** Sends the items of a message, one request each. Then removes the stored ones. */
@@ -283,17 +328,29 @@ class Replay {
     const key = JSON.stringify(this.#of.keys.get(line.project_id));
     const historical = line.lane === "historical" ? '"historical_migration":true,' : "";
     const body = `{"api_key":${key},${historical}"batch":[${prepared.text}]}`;
-    const answer = await this.#sender.send(Buffer.from(body), 1);
+    const answer = await this.#sender.send(Buffer.from(body), 1).catch((error: Error) => {
+      throw this.#failed(error);
+    });
     if (answer.kind === "refused")
       throw new CommandError(
-        `rejected replay: the gateway rejected an event of ${line.project_id}: ${answer.why}. ${counted(this.#stored, "event")} stored before`,
+        `rejected replay: the gateway rejected an event of ${line.project_id}: ${answer.why.replace(/\.$/, "")}. ${counted(this.#sent.size, "event")} stored before`,
       );
     const isStored = answer.kind === "done" && answer.accepted === 1;
-    if (isStored) {
-      this.#stored++;
-      this.#sent.add(line.id);
-    } else this.#notStored.push(codeOf(answer));
+    if (isStored) this.#sent.add(line.id);
+    else this.#notStored.push(codeOf(answer));
     return isStored;
+  }
+
+  /** Returns the error that ends the command if an event cannot be sent. */
+  #failed(error: Error): CommandError {
+    const rest = "The events that were not stored are still in quarantine";
+    if (error instanceof Stopped)
+      return new CommandError(
+        `rejected replay: interrupted. ${rest}: run the command again`,
+        interruptedExitCode,
+      );
+    const fix = `check that the gateway at ${this.#of.url.origin} (--url) runs, and run the command again`;
+    return new CommandError(`rejected replay: ${error.message}. ${rest}: ${fix}`);
   }
 }
 

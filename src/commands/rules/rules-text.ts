@@ -9,16 +9,20 @@ import {
   parseRulesBytes,
   type RuleError,
 } from "../../rules/parse.ts";
-import type { RulesFile } from "../../rules/rules-file.ts";
+import type { Privacy, RulesFile } from "../../rules/rules-file.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "../context.ts";
 import { counted } from "../terminal.ts";
 
-interface ReadRules {
+export interface ReadRules {
   readonly text: string;
   readonly rules: RulesFile;
 }
 
 const standardInput = "-";
+const readFaults: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  EISDIR: "it is a folder",
+};
 
 /** Reads a file, or `-` for standard input. Reads little more than a file may have. */
 async function readStart({ context }: ConfiguredCommand, file: string): Promise<Buffer> {
@@ -34,18 +38,19 @@ async function readStart({ context }: ConfiguredCommand, file: string): Promise<
     }
   } catch (error) {
     const { code = (error as Error).message } = error as NodeJS.ErrnoException;
-    throw new CommandError(`rules: cannot read ${file}: ${code}`, usageExitCode);
+    const why = readFaults[code] ?? code;
+    throw new CommandError(`rules: cannot read ${file}: ${why}`, usageExitCode);
   }
   return Buffer.concat(chunks);
 }
 
-/** Reads and checks a file. */
+/** Reads and checks a file. The text has no byte order mark. */
 export async function checkedFile(
   command: ConfiguredCommand,
   file: string,
 ): Promise<{ readonly text: string; readonly parsed: ParsedRules }> {
   const bytes = await readStart(command, file);
-  return { text: bytes.toString(), parsed: parseRulesBytes(bytes) };
+  return { text: new TextDecoder().decode(bytes), parsed: parseRulesBytes(bytes) };
 }
 
 /**
@@ -85,17 +90,55 @@ export function requireValid(text: string, what: string): RulesFile {
 
 /** Returns a summary: `privacy: ip truncate; 3 rules (1 observes); 1 schema`. */
 export function summaryOf({ privacy, rules, schemas }: RulesFile): string {
-  const { ip, cutQuery, cutFragment, cookieless } = privacy;
-  const parts = [
-    ...(ip === "keep" ? [] : [`ip ${ip}`]),
-    ...(cutQuery.length > 0 ? [`cut_query ${cutQuery.join(", ")}`] : []),
-    ...(cutFragment ? ["cut_fragment"] : []),
-    ...(cookieless ? ["cookieless"] : []),
-  ];
+  const parts = privacyParts(privacy);
   const observing = rules.filter(({ mode }) => mode === "observe").length;
   return [
-    ...(parts.length > 0 ? [`privacy: ${parts.join(", ")}`] : []),
+    ...(parts.size > 0 ? [`privacy: ${[...parts.values()].join(", ")}`] : []),
     `${counted(rules.length, "rule")}${observing > 0 ? ` (${observing} in mode observe)` : ""}`,
     counted(schemas.length, "schema"),
   ].join("; ");
+}
+
+/** Returns a text of each member that is set, by its name. */
+function privacyParts({ ip, cutQuery, cutFragment, cookieless }: Privacy): Map<string, string> {
+  const parts = new Map<string, string>();
+  if (ip !== "keep") parts.set("ip", `ip ${ip}`);
+  if (cutQuery.length > 0) parts.set("cut_query", `cut_query ${cutQuery.join(", ")}`);
+  if (cutFragment) parts.set("cut_fragment", "cut_fragment");
+  if (cookieless) parts.set("cookieless", "cookieless");
+  return parts;
+}
+
+/**
+ * Returns what a file no longer has: `2 rules (no-emails, no-pings); 1 schema (order); privacy (ip
+ * drop)`. Returns undefined if it has all, or if the text before is not valid in this release.
+ */
+export function removedParts(textBefore: string, now: RulesFile): string | undefined {
+  const parsed = parseRules(textBefore);
+  if (!("rules" in parsed)) return undefined;
+  const before = parsed.rules;
+  const names = ({ rules }: RulesFile) => rules.map(({ name }) => name);
+  const events = ({ schemas }: RulesFile) => schemas.map(({ event }) => event);
+  const rules = withoutAll(names(before), names(now));
+  const schemas = withoutAll(events(before), events(now));
+  const kept = privacyParts(now.privacy);
+  const privacy = [...privacyParts(before.privacy)].filter(([name]) => !kept.has(name));
+  const parts = [
+    ...(rules.length > 0 ? [`${counted(rules.length, "rule")} (${listed(rules)})`] : []),
+    ...(schemas.length > 0 ? [`${counted(schemas.length, "schema")} (${listed(schemas)})`] : []),
+    ...(privacy.length > 0 ? [`privacy (${listed(privacy.map(([, text]) => text))})`] : []),
+  ];
+  return parts.length > 0 ? parts.join("; ") : undefined;
+}
+
+const namedMax = 10;
+
+function listed(names: readonly string[]): string {
+  const more = names.length - namedMax;
+  return `${names.slice(0, namedMax).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function withoutAll(names: readonly string[], others: readonly string[]): string[] {
+  const excluded = new Set(others);
+  return names.filter((name) => !excluded.has(name));
 }

@@ -10,15 +10,25 @@ import {
 import {
   type AppliedRules,
   applyRules,
+  currentRules,
   rulesInUse,
   versionsMax,
 } from "../../gateway/projects/rules/versions.ts";
-import { authorOf } from "../audit.ts";
+import { audited, authorOf } from "../audit.ts";
+import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "../context.ts";
 import { atRegistry, changedRegistry, requireArguments } from "../registered-project.ts";
 import { forTerminal, table } from "../terminal.ts";
 import { changedLines } from "./line-diff.ts";
-import { checkedFile, failedCheck, requireRules, requireValid, summaryOf } from "./rules-text.ts";
+import {
+  checkedFile,
+  failedCheck,
+  type ReadRules,
+  removedParts,
+  requireRules,
+  requireValid,
+  summaryOf,
+} from "./rules-text.ts";
 
 const shaCharsShown = 12;
 
@@ -37,15 +47,42 @@ export async function check(
   else say(command, `${file}: ok: ${summaryOf(parsed.rules)}`);
 }
 
-export async function apply(command: ConfiguredCommand, id: string, file: string): Promise<void> {
+export interface ApplyOptions {
+  /** The version that must be in use, 0 for no rules. Without it, no version is required. */
+  readonly ifVersion?: number;
+  readonly yes: boolean;
+}
+
+/** Asks for confirmation if the file lacks rules, schemas or privacy of the version in use. */
+export async function apply(
+  command: ConfiguredCommand,
+  id: string,
+  file: string,
+  { ifVersion, yes }: ApplyOptions,
+): Promise<void> {
   requireArguments(() => requireId(id));
   const { text, rules } = await requireRules(command, file, "; nothing was changed");
   const author = authorOf(command);
   const entry = { change: "rules apply", project: id, file };
-  const applied = await changedRegistry(command, entry, (connection, place) =>
-    applyRules(connection, { ...place, id, text, author }),
-  );
-  sayApplied(command, id, { applied, text });
+  const applied = await atRegistry(command, async (connection, place) => {
+    const at = { ...place, id };
+    const { version = 0, found } = await currentRules(connection, at);
+    if (ifVersion !== undefined && ifVersion !== version)
+      throw new CommandError(
+        `rules apply: project ${id} ${version === 0 ? "has no rules" : `uses version ${version} of its rules`} (--if-version ${ifVersion}); nothing was changed. Compare with \`penstock rules diff ${id} FILE\``,
+      );
+    const removed = removedParts(found?.text ?? "", rules);
+    if (removed !== undefined && !yes)
+      await confirm(command, {
+        command: "rules apply",
+        question: `This replaces all rules of project ${id}, and removes ${removed}.`,
+        undo: `\`penstock rules rollback ${id} ${version}\` undoes it.`,
+        word: id,
+      });
+    const options = { ...at, text, author, ifVersion: version };
+    return await audited(command, entry, () => applyRules(connection, options));
+  });
+  sayApplied(command, id, { applied, text, rules });
   if (applied.isNew) say(command, `in use within 2 s: ${summaryOf(rules)}`);
 }
 
@@ -58,19 +95,23 @@ export async function rollback(
   const from = versionOf("rules rollback", versionText);
   const author = authorOf(command);
   const entry = { change: "rules rollback", project: id, to: from };
-  const { applied, text } = await changedRegistry(command, entry, async (connection, place) => {
-    const at = { ...place, id };
-    const { text } = await requireVersion(connection, { ...at, version: from });
-    requireValid(text, `version ${from} of project ${id}`);
-    return { applied: await applyRules(connection, { ...at, text, author, from }), text };
-  });
-  sayApplied(command, id, { applied, text });
+  const { applied, text, rules } = await changedRegistry(
+    command,
+    entry,
+    async (connection, place) => {
+      const at = { ...place, id };
+      const { text } = await requireVersion(connection, { ...at, version: from });
+      const rules = requireValid(text, `version ${from} of project ${id}`);
+      return { applied: await applyRules(connection, { ...at, text, author, from }), text, rules };
+    },
+  );
+  sayApplied(command, id, { applied, text, rules });
 }
 
 function sayApplied(
   command: ConfiguredCommand,
   id: string,
-  { applied, text }: { readonly applied: AppliedRules; readonly text: string },
+  { applied, text, rules }: ReadRules & { readonly applied: AppliedRules },
 ): void {
   const { version, before, isNew } = applied;
   if (!isNew) {
@@ -78,6 +119,8 @@ function sayApplied(
     return;
   }
   for (const line of changedLines(before?.text ?? "", text)) say(command, line);
+  const removed = removedParts(before?.text ?? "", rules);
+  if (removed !== undefined) say(command, `removes ${removed}`);
   const was = before === undefined ? "it had no rules" : `was ${before.version}`;
   say(command, `project ${id}: version ${version} of its rules (${was})`);
 }

@@ -42,8 +42,9 @@ const messageBytesTarget = 262_144;
 /** Time in which the items of a project are gathered into one message. */
 const gatherMs = 100;
 const ackTimeoutMs = 5_000;
-const attemptsMax = 3;
-const againMs = 1_000;
+/** Bridges an election of the stream's leader of 10 s, in which NATS rejects each attempt at once. */
+export const attemptsMax = 12;
+const againMsDefault = 1_000;
 /** Maximum time in which a stop stores the last items. */
 const drainMsMax = 3_000;
 const lostLogEveryMs = 60_000;
@@ -71,6 +72,8 @@ interface QuarantineOptions {
   readonly monotonicMs: () => number;
   /** Called if a stream is missing. */
   readonly ensureStreams: () => void;
+  /** Pause between attempts. */
+  readonly againMs?: number;
 }
 
 interface HeldLine {
@@ -94,6 +97,7 @@ export class Quarantine implements QuarantineTaker {
   readonly #id = Buffer.alloc(uuidBytes);
   readonly #js: JetStreamClient;
   readonly #lost: SparseWarning;
+  readonly #againMs: number;
   /** The projects with an item since the start. */
   readonly #projects = new Map<string, ProjectState>();
   readonly #sending = new Set<Promise<void>>();
@@ -107,6 +111,7 @@ export class Quarantine implements QuarantineTaker {
     this.#options = options;
     this.#js = jetstream(options.link.connection, { timeout: ackTimeoutMs });
     this.#lost = new SparseWarning(options.log, lostLogEveryMs);
+    this.#againMs = options.againMs ?? againMsDefault;
   }
 
   get heldBytes(): number {
@@ -185,7 +190,7 @@ export class Quarantine implements QuarantineTaker {
     // The client's buffer has no limit, so nothing is published without a connection. The items
     // wait, within the limit of memory.
     if (!this.#options.link.connected) {
-      this.#timer = setTimeout(() => this.#flush(), againMs).unref();
+      this.#timer = setTimeout(() => this.#flush(), this.#againMs).unref();
       return;
     }
     for (const [id, project] of this.#projects) {
@@ -249,7 +254,8 @@ export class Quarantine implements QuarantineTaker {
           ensureStreams();
         }
       }
-      await delay(againMs, undefined, { signal: this.#closing.signal, ref: false }).catch(() => {});
+      const pause = { signal: this.#closing.signal, ref: false };
+      await delay(this.#againMs, undefined, pause).catch(() => {});
     }
     return why ?? "the gateway stopped";
   }

@@ -76,7 +76,8 @@ function rowOf({ id, project, event, receivedAt, reason, rule, detail, text, isC
   );
   row.addEventListener("toggle", () => {
     if (!row.open || row.children.length > 1) return;
-    const why = detail === "" ? reason : `${reason}: ${detail}`;
+    const by = rule === "" ? reason : `${reason} ${rule}`;
+    const why = detail === "" ? by : `${by}: ${detail}`;
     row.append(
       element("p", { class: "who" }, why),
       element("pre", {}, isCut ? `${text}…` : indented(text)),

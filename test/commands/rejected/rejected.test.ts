@@ -63,6 +63,18 @@ describe.each(gateways)("on %s", (_, gateway) => {
     expect(one.out).toContain(
       '\n{"event":"order","properties":{"$lib":"web","$lib_version":"1.2"}}\n',
     );
+    const [line] = await rejectedOf(gateway, project);
+    const id = "0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2d";
+    const ruled = { ...line, id, reason: "rule", rule: "wrong-orders" };
+    const connection = await connect({ servers: gateway.nats.url });
+    const subject = `penstock.rejected.0.${project.id}`;
+    await jetstream(connection).publish(subject, `${JSON.stringify(ruled)}\n`);
+    await connection.close();
+    const shownRule = await run(gateway, ["rejected", "show", id]);
+    expect(shownRule.out).toMatch(
+      /^rule +wrong-orders\n[^]*^meaning +a rule of the project[^]*^fix +Correct the client or the rule/m,
+    );
+    await run(gateway, ["rejected", "purge", id, "--yes"]);
     const past = await run(gateway, ["rejected", "list", ...of, "--until", "2026-01-01"]);
     expect(past.out).toBe("no rejected events\n");
     const limited = await run(gateway, ["rejected", "list", ...of, "--limit", "1"]);
@@ -141,6 +153,10 @@ describe.each(gateways)("on %s", (_, gateway) => {
     expect(run.err).toMatch(/still invalid: not_an_object/);
     expect(run.out).toContain("still invalid: no_distinct_id 1, not_an_object 1");
     expect(run.out).toContain("1 event stored");
+    expect(run.audit.at(-1)).toMatchObject({ result: "done", items: 1 });
+    expect(run.fault).toMatch(
+      /^rejected replay: 2 selected events not sent: still invalid, and still in quarantine/,
+    );
     expect(await gateway.events(project)).toHaveLength(1);
     const left = await rejectedOf(gateway, project);
     expect(left.map(({ id }) => id).sort()).toEqual([before[0]!.id, before[2]!.id].sort());
@@ -204,7 +220,47 @@ describe.each(gateways)("on %s", (_, gateway) => {
       "1 event not stored, and still in quarantine: filtered by a rule of the project 1",
     );
     expect(bodies).toHaveLength(1);
+    expect(run.fault).toBe("rejected replay: 0 of 1 events stored");
+    expect(run.audit.at(-1)).toMatchObject({ result: "failed", reason: run.fault });
     expect(await rejectedOf(gateway, project)).toHaveLength(1);
+  });
+
+  test("a replay reports that the gateway does not respond, and gives up", async () => {
+    const project = await rejecting([{ event: "order" }]);
+    const away = ["--url", "http://127.0.0.1:1", "--give-up-after", "0.5"];
+    const startMs = performance.now();
+    const ran = await replayed(project, "--set", "distinct_id=u", ...away);
+    expect(performance.now() - startMs).toBeLessThan(5_000);
+    expect(ran.err).toBe(
+      "cannot send to http://127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1. Trying again for up to 0.5 s (--give-up-after)\n",
+    );
+    expect(ran.out).toContain("0 events stored\n");
+    expect(ran.fault).toBe(
+      "rejected replay: gave up after 0.5 s: connect ECONNREFUSED 127.0.0.1:1. The events that were not stored are still in quarantine: check that the gateway at http://127.0.0.1:1 (--url) runs, and run the command again",
+    );
+    expect(ran.audit.at(-1)).toMatchObject({ result: "failed", reason: ran.fault });
+    expect(await rejectedOf(gateway, project)).toHaveLength(1);
+  });
+
+  test.each(["list", "replay", "purge"])("rejected %s reports unknown names", async (verb) => {
+    const project = await gateway.project();
+    const connection = await connect({ servers: gateway.nats.url });
+    const text = "rules: [{ name: wrong-orders, match: { event: order }, quarantine: true }]\n";
+    const at = { prefix: gateway.config.subjectPrefix, replicas: 1, id: project.id };
+    await applyRules(connection, { ...at, author: "me@here", text });
+    await connection.close();
+    const more = verb === "replay" ? ["--url", gateway.url] : [];
+    const of = (id: string, rule: string) =>
+      run(gateway, ["rejected", verb, "--project", id, "--rule", rule, ...more]);
+    expect((await of(`${project.id}x`, "wrong-orders")).fault).toMatch(
+      new RegExp(
+        `^rejected ${verb}: there is no project ${project.id}x: did you mean ${project.id}\\?`,
+      ),
+    );
+    expect((await of(project.id, "wrong-ordrs")).fault).toBe(
+      `rejected ${verb}: no event is selected, and project ${project.id} has no rule or schema wrong-ordrs: did you mean wrong-orders? the only name is wrong-orders`,
+    );
+    expect((await of(project.id, "wrong-orders")).fault).toBeUndefined();
   });
 
   test("a dry run counts the valid events that the rules in use would not store", async () => {

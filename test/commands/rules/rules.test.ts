@@ -51,7 +51,7 @@ test("rules apply makes a file the next version, and prints what changes", async
   expect(applied.audit).toMatchObject([
     { change: "rules apply", project: "shop", result: "done", actor: expect.stringContaining("@") },
   ]);
-  const again = await rules("apply", "shop", fileOf(first));
+  const again = await rules("apply", "shop", fileOf(`\ufeff${first}`));
   expect([again.fault, again.out]).toEqual([
     undefined,
     "project shop: nothing to change: version 1 has this text\n",
@@ -97,6 +97,52 @@ test("rules history, diff and rollback work on the stored versions", async () =>
     { version: 1, in_use: false },
   ]);
   expect((await rules("show", "log")).out).toBe(first);
+});
+
+test("rules apply asks for confirmation if rules, schemas or privacy are removed", async () => {
+  await addProject(connection, { ...place, id: "less" });
+  const apply = (text: string, more: string[] = [], typed?: string) =>
+    runCommand(
+      { PENSTOCK_NATS_URL: server.url },
+      ["rules", "apply", "less", fileOf(text), ...more],
+      typed,
+    );
+  const whole = `privacy: { ip: drop, cut_fragment: true }\n${second}schemas: [{ event: order, version: 1, properties: { type: object } }]\n`;
+  expect((await apply(whole)).fault).toBeUndefined();
+  const less = "privacy: { ip: truncate }\nrules: [{ name: no-emails, remove: [email] }]\n";
+  const removed = "1 rule (no-pings); 1 schema (order); privacy (cut_fragment)";
+  const unasked = await apply(less);
+  expect([unasked.fault, unasked.audit]).toEqual([
+    "rules apply: cannot ask for confirmation without a terminal. Confirm with --yes",
+    [],
+  ]);
+  const denied = await apply(less, [], "no");
+  expect(denied.err).toContain(
+    `This replaces all rules of project less, and removes ${removed}. \`penstock rules rollback less 1\` undoes it. Type less to confirm: `,
+  );
+  expect(denied.fault).toBe("rules apply: not confirmed: nothing was changed");
+  expect((await rules("show", "less")).out).toBe(whole);
+  const confirmed = await apply(less, [], "less");
+  expect(confirmed.fault).toBeUndefined();
+  expect(confirmed.out).toContain(`removes ${removed}\nproject less: version 2 of its rules`);
+  const last = await apply("rules: []\n", ["--yes"]);
+  expect(last.out).toContain("removes 1 rule (no-emails); privacy (ip truncate)\n");
+});
+
+test("rules apply --if-version fails if another version is in use", async () => {
+  await addProject(connection, { ...place, id: "base" });
+  const apply = (text: string, version: number) =>
+    rules("apply", "base", fileOf(text), "--if-version", String(version));
+  expect((await apply(first, 1)).fault).toBe(
+    "rules apply: project base has no rules (--if-version 1); nothing was changed. Compare with `penstock rules diff base FILE`",
+  );
+  expect((await apply(first, 0)).fault).toBeUndefined();
+  expect((await apply(second, 1)).fault).toBeUndefined();
+  expect(await apply(first, 1)).toMatchObject({
+    fault: expect.stringContaining("project base uses version 2 of its rules (--if-version 1)"),
+    audit: [],
+  });
+  expect((await rules("show", "base")).out).toBe(second);
 });
 
 test("two concurrent applies: one wins, and the other reports the conflict and leaves nothing", async () => {
@@ -201,9 +247,15 @@ test("the rules commands explain wrong arguments and a missing project", async (
   );
   expect((await rules("apply", "a b", fileOf(first))).fault).toContain("must match");
   expect((await rules("check", path.join(folder, "none.yaml"))).fault).toContain(
-    "none.yaml: ENOENT",
+    "none.yaml: it does not exist",
   );
-  expect((await rules("check", folder)).fault).toContain("EISDIR");
+  expect((await rules("check", folder)).fault).toContain("it is a folder");
+  expect((await rules("check", fileOf(first), "--project", "shop")).fault).toMatch(
+    /^rules check: --project needs --against/,
+  );
+  expect((await rules("show", "shop", "--version", "1")).fault).toContain(
+    "unknown option '--version'",
+  );
   expect((await rules("rollback", "shop", "x")).fault).toContain(
     'the version must be a whole number above 0 (got "x")',
   );

@@ -3,6 +3,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { QuarantinedItem } from "../../../src/gateway/intake/quarantine-port.ts";
 import {
+  attemptsMax,
   heldBytesMax,
   type LostCause,
   Quarantine,
@@ -16,13 +17,19 @@ import { recordingLog } from "../../kit/publisher-rig.ts";
 const server = await natsServerForFile();
 let prefixes = 0;
 
-async function startQuarantine({ hasStreams }: { hasStreams: boolean }) {
+interface StartOptions {
+  readonly hasStreams: boolean;
+  /** Number of failed attempts after which the streams are created. */
+  readonly createdAfter?: number;
+}
+
+async function startQuarantine({ hasStreams, createdAfter }: StartOptions) {
   const log: string[] = [];
   const subjectPrefix = `quarantine${++prefixes}`;
   const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });
   onTestFinished(() => link.close());
   const counts = { stored: 0, lost: new Map<LostCause, number>(), ensured: 0 };
-  if (hasStreams) {
+  const createStreams = () => {
     const settings = {
       subjectPrefix,
       partitions: 1,
@@ -32,6 +39,10 @@ async function startQuarantine({ hasStreams }: { hasStreams: boolean }) {
     };
     const streams = new RejectedStreams({ link, settings, log: recordingLog(log) });
     onTestFinished(() => streams.close());
+    return streams;
+  };
+  if (hasStreams) {
+    const streams = createStreams();
     await until(() => streams.sizes().length === 1);
   }
   const quarantine = new Quarantine({
@@ -47,7 +58,10 @@ async function startQuarantine({ hasStreams }: { hasStreams: boolean }) {
     },
     log: recordingLog(log),
     monotonicMs: () => performance.now(),
-    ensureStreams: () => void counts.ensured++,
+    ensureStreams: () => {
+      if (++counts.ensured === createdAfter) createStreams();
+    },
+    againMs: 50,
   });
   const request = () =>
     quarantine.open({
@@ -112,11 +126,24 @@ describe("the quarantine", () => {
     refused.settle(true);
     await until(() => counts.lost.size > 0);
     expect(counts.lost).toEqual(new Map([["store", 1]]));
-    expect(counts.ensured).toBe(3);
+    expect(counts.ensured).toBe(attemptsMax);
     expect(quarantine.heldBytes).toBe(0);
     expect(log.join()).toContain("rejected events lost");
     await quarantine.close();
     expect(counts.lost).toEqual(new Map([["store", 1]]));
+  });
+
+  test("stores items of a stream that has no leader in most of the attempts", async () => {
+    const { request, counts, messages } = await startQuarantine({
+      hasStreams: false,
+      createdAfter: attemptsMax / 2,
+    });
+    const kept = request();
+    kept.take(item);
+    kept.settle(true);
+    await until(() => counts.stored + counts.lost.size > 0);
+    expect(counts).toMatchObject({ stored: 1, lost: new Map() });
+    expect(await messages()).toBe(1);
   });
 
   test("counts the waiting items as lost when it closes without a connection", async () => {

@@ -171,9 +171,9 @@ export class RulesLoader {
       // A newer version may be wanted meanwhile, or the project was removed.
       if (!this.#wanted.has(projectId)) this.salts.release(projectId);
       if (this.#wanted.get(projectId) !== wanted) return;
-      if (wanted.fault !== undefined)
-        log.info({ project: projectId, version }, "rules: usable again");
       const isNew = wanted.rules !== rules;
+      if (isNew || wanted.fault !== undefined)
+        log.info({ project: projectId, version }, "rules: in use");
       Object.assign(wanted, { rules, source, fault: undefined });
       if (isNew) onLoaded(projectId);
     } catch (error) {

@@ -44,18 +44,23 @@ function rulesPlace(place: BucketPlace): BucketPlace {
   return { ...place, kind: "rules" };
 }
 
+interface ToApply extends OfProject, Pick<RulesVersion, "text" | "author" | "from"> {
+  /** The version that must be in use before, 0 for no rules. Without it, no version is required. */
+  readonly ifVersion?: number | undefined;
+}
+
 /**
  * Makes a text the rules of a project. The text must have passed `parseRules`. Throws a
  * ProjectError if another command has changed the rules meanwhile. Nothing is changed then.
  */
 export async function applyRules(
   connection: NatsConnection,
-  options: OfProject & Pick<RulesVersion, "text" | "author" | "from">,
+  options: ToApply,
 ): Promise<AppliedRules> {
   const { id, text, author, from } = options;
-  const { rulesVersion: base } = await requireExisting(connection, options);
-  const before =
-    base === undefined ? undefined : await versionOrNone(connection, { ...options, version: base });
+  const { version: base, found: before } = await currentRules(connection, options);
+  if (options.ifVersion !== undefined && options.ifVersion !== (base ?? 0))
+    throw new ProjectError(conflictText(id, base));
   if (before?.text === text) return { version: before.version, before, isNew: false };
   const place = rulesPlace(options);
   await onceLed(() => openBucket(connection, place));
@@ -70,9 +75,7 @@ export async function applyRules(
   try {
     await changeProject(connection, options, ({ rulesVersion }) => {
       if (rulesVersion === base) return { rulesVersion: version };
-      throw new ProjectError(
-        `cannot change the rules of project ${id}: another command has changed them to version ${rulesVersion ?? "none"} meanwhile. Compare with it (\`penstock rules diff ${id} FILE\`) and apply again`,
-      );
+      throw new ProjectError(conflictText(id, rulesVersion));
     });
   } catch (error) {
     if (error instanceof ProjectError) await erase(connection, options, [`${id}.${version}`]);
@@ -80,6 +83,27 @@ export async function applyRules(
   }
   await eraseOld(connection, options, version);
   return { version, before, isNew: true };
+}
+
+function conflictText(id: string, version: number | undefined): string {
+  return `cannot change the rules of project ${id}: another command has changed them to version ${version ?? "none"} meanwhile. Compare with it (\`penstock rules diff ${id} FILE\`) and apply again`;
+}
+
+interface CurrentRules {
+  /** The number of the version in use; undefined if the project has no rules. */
+  readonly version: number | undefined;
+  /** The version in use; undefined also if its entry is lost or damaged. */
+  readonly found: RulesVersion | undefined;
+}
+
+/** Returns the rules that a new version replaces. */
+export async function currentRules(
+  connection: NatsConnection,
+  options: OfProject,
+): Promise<CurrentRules> {
+  const { rulesVersion: version } = await requireExisting(connection, options);
+  if (version === undefined) return { version, found: undefined };
+  return { version, found: await versionOrNone(connection, { ...options, version }) };
 }
 
 /** Returns the version in use; undefined if the project has no rules. Throws a ProjectError. */

@@ -65,6 +65,10 @@ describe("the rules of a project", () => {
     expect(registry.lines.map(({ fields }) => fields)).toContainEqual(
       expect.objectContaining({ project: "shop", changed: ["rules"] }),
     );
+    expect(registry.lines.at(-1)).toMatchObject({
+      message: "rules: in use",
+      fields: { project: "shop", version: 2 },
+    });
     expect([registry.rulesUnusable, registry.warnings]).toEqual([0, []]);
   });
 
@@ -138,7 +142,7 @@ describe("the rules of a project", () => {
     expect(registry.warnings[0]).toContain("the rules bucket has no such version");
     await jetstream(rig.connection).publish(`$KV.${place.prefix}_rules.shop.1`, data);
     await expect.poll(() => registry.byKey("phc_shop")?.rules?.version, soon).toBe(1);
-    expect(registry.lines.at(-1)?.message).toBe("rules: usable again");
+    expect(registry.lines.at(-1)?.message).toBe("rules: in use");
     expect(await readSecret(rig.connection, at)).toHaveLength(32);
   });
 
