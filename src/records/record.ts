@@ -23,7 +23,7 @@ const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const beforeReplaced = ascii(',"replaced":{');
-const beforeSchema = ascii(',"schema":');
+const beforeSchema = ',"schema":';
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
@@ -81,6 +81,7 @@ export class JsonRecordWriter implements RecordWriter {
   readonly #templates = new RecordTemplates();
   // The stamps of valid events of a schema are the same.
   #schema = "";
+  /** The member `schema` of a record. */
   #schemaText: Buffer = Buffer.alloc(0);
 
   constructor({ uuids }: RecordWriterOptions) {
@@ -115,14 +116,14 @@ export class JsonRecordWriter implements RecordWriter {
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
     if (verdict.schema !== "") {
       if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
-      bytes += beforeSchema.length + this.#schemaText.length;
+      bytes += this.#schemaText.length;
     }
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
   #setSchema(schema: string): void {
     this.#schema = schema;
-    this.#schemaText = Buffer.from(schema);
+    this.#schemaText = Buffer.from(beforeSchema + schema);
   }
 
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
@@ -164,7 +165,6 @@ export class JsonRecordWriter implements RecordWriter {
     }
     if (verdict.schema !== "") {
       if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
-      at += beforeSchema.copy(target, at);
       at += this.#schemaText.copy(target, at);
     }
     target[at] = Ascii.CloseBrace;

@@ -36,6 +36,7 @@ import {
   matchedBytesMax,
   type Plan,
   type PropertyTest,
+  type Removals,
   RuleEffect,
 } from "./compile.ts";
 import {
@@ -147,6 +148,9 @@ export class RuleApplier {
     this.#hasMembers = hasMembers;
     this.schema = plan.schema;
     if (hasMembers) {
+      const { removals } = plan;
+      if (removals !== undefined && this.#rules.cookieless === undefined)
+        return this.#remove(plan.rules, removals, row);
       const hasEntries = this.#members.open(item, row);
       if (!hasEntries && plan.isIdleWithoutMembers) return Outcome.Same;
       const { cookieless, urls } = this.#rules;
@@ -162,6 +166,15 @@ export class RuleApplier {
     if (outcome !== Outcome.Same) return outcome;
     if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
     return this.#hasChanges ? this.#edit() : Outcome.Same;
+  }
+
+  #remove(rules: readonly CompiledRule[], removals: Removals, row: number): Outcome {
+    const removing = this.#members.cutFound(this.#item, row, removals);
+    if (removing === 0) return Outcome.Same;
+    for (let bits = removing; bits !== 0; bits &= bits - 1)
+      rules[31 - Math.clz32(bits & -bits)]!.counts[RuleEffect.changed]!++;
+    this.#changes.close();
+    return Outcome.Changed;
   }
 
   #begin(item: ItemView): void {

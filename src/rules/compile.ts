@@ -122,6 +122,12 @@ export interface CompiledRule {
   readonly counts: Float64Array;
 }
 
+/** By path: the number of the plan's rule that removes the members of the path, from 1 on, or 0. */
+export type Removals = Uint8Array;
+
+/** A bit for each rule. */
+const removingRulesMax = 32;
+
 /** The rules that can apply to the events of one name, in the order of the file. */
 export interface Plan {
   readonly rules: readonly CompiledRule[];
@@ -129,6 +135,8 @@ export interface Plan {
   readonly needsMembers: boolean;
   /** Whether the rules have no effect on an event without any member that they name. */
   readonly isIdleWithoutMembers: boolean;
+  /** If all rules only remove members, without conditions: which rule removes a path. */
+  readonly removals: Removals | undefined;
   /** The schema of the event name. */
   readonly schema: CompiledSchema | undefined;
 }
@@ -467,6 +475,23 @@ function isIdleWithoutMembers({ actions }: CompiledRule): boolean {
   });
 }
 
+/** Returns undefined if the rules do anything else, or only in some events. */
+function removalsOf(rules: readonly CompiledRule[]): Removals | undefined {
+  if (rules.length > removingRulesMax) return undefined;
+  const ruleOf: number[] = [];
+  for (const [index, { mode, isUnconditional, actions }] of rules.entries()) {
+    if (mode === "observe" || !isUnconditional) return undefined;
+    for (const action of actions) {
+      if (action.kind !== "remove") return undefined;
+      for (const path of action.paths) {
+        if (path <= lastTopPath) return undefined;
+        ruleOf[path] ??= index + 1;
+      }
+    }
+  }
+  return Uint8Array.from(ruleOf, (rule) => rule ?? 0);
+}
+
 /** The levels of the objects in `properties` whose members have paths. */
 const innerLevels: ReadonlyMap<string, number> = new Map([
   ["$set", MemberLevel.Set],
@@ -572,6 +597,13 @@ class Plans {
       rules.some(readsMembers) ||
       (renames && (this.#readsMembersAtAll || this.#schemas.size > 0));
     const isIdle = schema === undefined && rules.every(isIdleWithoutMembers);
-    return { rules, needsMembers, isIdleWithoutMembers: isIdle, schema };
+    const onlyRules = schema === undefined && !this.#cutsUrls;
+    return {
+      rules,
+      needsMembers,
+      isIdleWithoutMembers: isIdle,
+      removals: onlyRules ? removalsOf(rules) : undefined,
+      schema,
+    };
   }
 }

@@ -22,7 +22,7 @@ import {
   Row,
   TokenType,
 } from "../records/table.ts";
-import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
+import { type CompiledRules, type ConstantText, lastTopPath, type Removals } from "./compile.ts";
 import type { SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
@@ -205,6 +205,33 @@ export class EventMembers implements SchemaMembers {
     }
     this.#end = entry;
     return entry > this.#first;
+  }
+
+  /**
+   * Cuts the found members of a row that a rule removes. Replaces `open` and `edit` for rules that do
+   * nothing else. Returns a bit for each rule of the plan that removes a member.
+   */
+  cutFound(item: ItemView, row: number, removals: Removals): number {
+    this.openNone(item);
+    const found = this.#found;
+    const count = this.#entryCount;
+    let rules = 0;
+    let entry = this.#end;
+    for (; entry < count; entry++) {
+      const at = entry * Found.Words;
+      if (found[at + Found.Row] !== row) break;
+      const path = found[at + Found.Path]!;
+      const rule = path < removals.length ? removals[path]! : 0;
+      if (rule === 0) continue;
+      if (rules === 0) {
+        this.#changes.open(item);
+        this.#beginObjects();
+      }
+      rules |= 1 << (rule - 1);
+      this.#cutEntry(at, path);
+    }
+    this.#end = entry;
+    return rules;
   }
 
   /** Returns the member that a reader of the event sees, or 0. */
@@ -419,8 +446,7 @@ export class EventMembers implements SchemaMembers {
     const found = this.#found;
     const removed = this.#removedIn;
     const starts = this.#containerStarts;
-    // For so few elements, a loop is faster than `fill`.
-    for (let level = 0; level < removed.length; level++) removed[level] = starts[level] = 0;
+    this.#beginObjects();
     for (let entry = this.#first; entry < this.#end; entry++) {
       const at = entry * Found.Words;
       const path = found[at + Found.Path]!;
@@ -432,15 +458,7 @@ export class EventMembers implements SchemaMembers {
         starts[level] = found[at + Found.Container]!;
         this.#containerMembers[level] = found[at + Found.Ordinal]! - removed[level]!;
       } else if (state === State.Removed) {
-        const level = this.#levelOf[path]!;
-        if (starts[level] !== found[at + Found.Container]) {
-          starts[level] = found[at + Found.Container]!;
-          removed[level] = 0;
-        }
-        const isFirst = removed[level]! === found[at + Found.Ordinal]!;
-        removed[level]!++;
-        this.#cutMember(found[at + Found.Start]!, found[at + Found.ValueEnd]!, isFirst);
-        this.#noteType(path, TokenType.Absent);
+        this.#cutEntry(at, path);
       } else if (state !== State.Sent) {
         const [start, end] = [found[at + Found.ValueStart]!, found[at + Found.ValueEnd]!];
         if (state === State.Hashed) changes.hash(start, end);
@@ -448,6 +466,28 @@ export class EventMembers implements SchemaMembers {
         this.#noteType(path, this.typeOf(entry + 1));
       }
     }
+  }
+
+  #beginObjects(): void {
+    // For so few elements, a loop is faster than `fill`.
+    for (let level = 0; level < this.#removedIn.length; level++)
+      this.#removedIn[level] = this.#containerStarts[level] = 0;
+  }
+
+  /** Cuts the found member at a word of `#found`. */
+  #cutEntry(at: number, path: number): void {
+    const found = this.#found;
+    const removed = this.#removedIn;
+    const starts = this.#containerStarts;
+    const level = this.#levelOf[path]!;
+    if (starts[level] !== found[at + Found.Container]) {
+      starts[level] = found[at + Found.Container]!;
+      removed[level] = 0;
+    }
+    const isFirst = removed[level]! === found[at + Found.Ordinal]!;
+    removed[level]!++;
+    this.#cutMember(found[at + Found.Start]!, found[at + Found.ValueEnd]!, isFirst);
+    this.#noteType(path, TokenType.Absent);
   }
 
   /** Notes the new type of a property, if the table has it. */

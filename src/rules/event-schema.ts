@@ -351,10 +351,17 @@ function shownValues(values: readonly Scalar[]): string {
 }
 
 class NumberRange {
-  readonly #schema: JsonSchema;
+  // Fields, because reading absent members of a parsed schema is slow.
+  readonly #minimum: number | undefined;
+  readonly #maximum: number | undefined;
+  readonly #exclusiveMinimum: number | undefined;
+  readonly #exclusiveMaximum: number | undefined;
 
-  private constructor(schema: JsonSchema) {
-    this.#schema = schema;
+  private constructor({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: JsonSchema) {
+    this.#minimum = minimum;
+    this.#maximum = maximum;
+    this.#exclusiveMinimum = exclusiveMinimum;
+    this.#exclusiveMaximum = exclusiveMaximum;
   }
 
   static of(schema: JsonSchema): NumberRange | undefined {
@@ -368,13 +375,14 @@ class NumberRange {
   }
 
   errorOf(value: number): string | undefined {
-    const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = this.#schema;
-    if (minimum !== undefined && value < minimum) return `must be at least ${minimum}`;
-    if (maximum !== undefined && value > maximum) return `must be at most ${maximum}`;
-    if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
-      return `must be more than ${exclusiveMinimum}`;
-    if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
-      return `must be less than ${exclusiveMaximum}`;
+    if (this.#minimum !== undefined && value < this.#minimum)
+      return `must be at least ${this.#minimum}`;
+    if (this.#maximum !== undefined && value > this.#maximum)
+      return `must be at most ${this.#maximum}`;
+    if (this.#exclusiveMinimum !== undefined && value <= this.#exclusiveMinimum)
+      return `must be more than ${this.#exclusiveMinimum}`;
+    if (this.#exclusiveMaximum !== undefined && value >= this.#exclusiveMaximum)
+      return `must be less than ${this.#exclusiveMaximum}`;
     return undefined;
   }
 }

@@ -6,13 +6,14 @@ import { isKnownBot } from "../../src/rules/bots.ts";
 import { compileRules } from "../../src/rules/compile.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
 import { rootDomainOf } from "../../src/rules/root-domain.ts";
-import type {
-  Action,
-  Match,
-  PropertyMatch,
-  Rule,
-  RulesFile,
-  Scalar,
+import {
+  type Action,
+  type Match,
+  noPrivacy,
+  type PropertyMatch,
+  type Rule,
+  type RulesFile,
+  type Scalar,
 } from "../../src/rules/rules-file.ts";
 import { receivedAtMs, take } from "../kit/items.ts";
 import { clientAddress, hashFor, saltOf } from "./cookieless-kit.ts";
@@ -181,7 +182,7 @@ const rule: fc.Arbitrary<Omit<Rule, "name">> = fc.record({
   match,
   actions: fc.oneof({ weight: 4, arbitrary: someOf(change) }, fc.tuple(ending)),
 });
-const file: fc.Arbitrary<RulesFile> = fc.record({
+const mixedFile: fc.Arbitrary<RulesFile> = fc.record({
   privacy: fc.record({
     ip: fc.constant("keep" as const),
     cutQuery: fc.constantFrom<string[]>([], [], ["email", "token"], ["*"]),
@@ -193,6 +194,26 @@ const file: fc.Arbitrary<RulesFile> = fc.record({
     .map((rules) => rules.map((one, index) => ({ name: `r${index}`, ...one }))),
   schemas: fc.constant([]),
 });
+/** Rules that only remove members. */
+const removingFile: fc.Arbitrary<RulesFile> = fc
+  .array(
+    fc.record({
+      match: fc.record({ event: match.map(({ event }) => event) }, { requiredKeys: [] }),
+      paths: someOf(path),
+    }),
+    { minLength: 1, maxLength: 4 },
+  )
+  .map((rules) => ({
+    privacy: noPrivacy,
+    rules: rules.map(({ match, paths }, index) => ({
+      name: `r${index}`,
+      mode: "enforce",
+      match,
+      actions: [{ kind: "remove", paths }],
+    })),
+    schemas: [],
+  }));
+const file = fc.oneof({ weight: 3, arbitrary: mixedFile }, { weight: 1, arbitrary: removingFile });
 
 /** Writes JSON, with escapes in names and white space where the seed asks for them. */
 function spelled(value: Json, spelling: number): string {

@@ -300,6 +300,31 @@ test.each(["enforce", "observe"] as const)("%s: counts a hash of what can be has
   );
 });
 
+test("an event counts once for the first rule that removes a member", () => {
+  const rules = compiled([
+    ruleOf({}, { kind: "remove", paths: ["a", "b"] }),
+    ruleOf({}, { kind: "remove", paths: ["b", "c"] }),
+    ruleOf({}, { kind: "remove", paths: ["$groups", "c"] }),
+  ]);
+  const events = [
+    { a: 1, b: 2, x: 3 },
+    { c: 1, b: 2 },
+    { $groups: { a: 1 } },
+    { x: 1 },
+    { a: 1, c: 2, x: 3, $groups: {} },
+  ];
+  const batch = events.map((properties) => ({ event: "e", distinct_id: "u", properties }));
+  const { records } = take({ batch }, { rules });
+  expect(records.map(({ properties }) => properties)).toEqual([
+    { x: 3 },
+    {},
+    {},
+    { x: 1 },
+    { x: 3 },
+  ]);
+  expect(rules.rules.map(countsOf)).toEqual([{ changed: 3 }, { changed: 2 }, { changed: 2 }]);
+});
+
 test("cut reads only the beginning of a long text with escapes", () => {
   const rules = compiled([ruleOf({}, { kind: "cut", bytes: new Map([["a", 10]]) })]);
   const cutOf = (json: string): unknown => {

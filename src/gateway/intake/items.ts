@@ -239,7 +239,7 @@ export class ItemTaker {
     const { schema, errors } = this.#ruled;
     if (schema === undefined) return item;
     const isValid = errors.length === 0;
-    schema.counts[SchemaResult[isValid ? "valid" : "invalid"]]!++;
+    schema.counts[isValid ? SchemaResult.valid : SchemaResult.invalid]!++;
     if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
     if (isValid || schema.mode !== "quarantine") return item;
     this.#filterCode = "quarantined";

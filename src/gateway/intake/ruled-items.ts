@@ -68,7 +68,7 @@ export class RuledItems {
   #first = 0;
   /** The rule that filtered or quarantined the item of the last call. */
   rule: CompiledRule | undefined = undefined;
-  /** The schema of the item of the last call, or undefined. */
+  /** The schema of the item of the last call, unless it was filtered or refused. */
   schema: CompiledSchema | undefined = undefined;
   /** The errors that the schema has found. */
   errors: readonly string[] = noErrors;
@@ -168,15 +168,18 @@ export class RuledItems {
     const at = row - this.#first;
     const outcome = applier.apply(view, this.#plans[at]!, row, hasMembers);
     this.#rulings[at] = outcome;
-    this.#rulesOf[at] = applier.rule;
-    this.#isCookielessOf[at] = applier.cookielessId !== undefined;
-    if (outcome === Outcome.NoCookielessId) this.#refusalsOf[at] = applier.refusal;
-    this.#schemasOf[at] = undefined;
-    if (outcome === Outcome.Changed) this.#changedRows[at] = applier.changeCount - 1;
+    if (outcome > Outcome.Changed) {
+      this.#rulesOf[at] = applier.rule;
+      this.#refusalsOf[at] = applier.refusal;
+      return;
+    }
+    if (outcome === Outcome.Changed) {
+      this.#changedRows[at] = applier.changeCount - 1;
+      this.#isCookielessOf[at] = applier.cookielessId !== undefined;
+    }
     const { schema } = applier;
-    if (schema === undefined || outcome > Outcome.Changed) return;
     this.#schemasOf[at] = schema;
-    this.#errorsOf[at] = applier.checkSchema();
+    if (schema !== undefined) this.#errorsOf[at] = applier.checkSchema();
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -189,11 +192,14 @@ export class RuledItems {
     const at = row - this.#first;
     const ruling = this.#rulings[at] as Ruling;
     if (ruling === Ruling.Unruled || ruling === Ruling.None) return ruling;
-    this.rule = this.#rulesOf[at];
+    if (ruling > Ruling.Changed) {
+      this.rule = this.#rulesOf[at];
+      this.refusal = this.#refusalsOf[at] ?? "";
+      return ruling;
+    }
     this.schema = this.#schemasOf[at];
     if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
     this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[at]!;
-    if (ruling === Ruling.NoCookielessId) this.refusal = this.#refusalsOf[at]!;
     return ruling;
   }
 
