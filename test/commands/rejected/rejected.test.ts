@@ -72,7 +72,7 @@ describe.each(gateways)("on %s", (_, gateway) => {
     await connection.close();
     const shownRule = await run(gateway, ["rejected", "show", id]);
     expect(shownRule.out).toMatch(
-      /^rule +wrong-orders\n[^]*^meaning +a rule of the project[^]*^fix +Correct the client or the rule/m,
+      /^rule +wrong-orders\n[\s\S]*^meaning +a rule of the project[\s\S]*^fix +Correct the client or the rule/m,
     );
     await run(gateway, ["rejected", "purge", id, "--yes"]);
     const past = await run(gateway, ["rejected", "list", ...of, "--until", "2026-01-01"]);
