@@ -225,7 +225,9 @@ function nameHash(level: number, name: Buffer): number {
 
 /** The number of a name's bit in the filter, like member_bit in addon/find_members.cc. */
 function filterBit(name: Buffer): number {
-  return (8 * name.length + (name.at(-1) ?? Ascii.Quote)) & 63;
+  const { length } = name;
+  const [last, middle] = [name[length - 1] ?? Ascii.Quote, name[length >> 1] ?? Ascii.Quote];
+  return (8 * length + last + 3 * middle) & 63;
 }
 
 /** Hashes of samples. They differ if the addon has another hash function: it finds no member then. */

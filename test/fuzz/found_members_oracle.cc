@@ -47,7 +47,7 @@ struct Names {
   Names() {
     uint32_t number = 0;
     for (const Path& path : kPaths) {
-      const std::string quoted = '"' + std::string(path.name);
+      const std::string quoted = '"' + std::string(path.name) + '"';
       const auto* const name = reinterpret_cast<const uint8_t*>(quoted.data()) + 1;
       const uint32_t hash = penstock::member_hash(path.level, name, path.name.size());
       filter |= penstock::member_bit(name, path.name.size());

@@ -108,27 +108,30 @@ export class RuledItems {
     applier.begin(rules, request);
     const flags = rules.cookieless === undefined ? undefined : this.#flags;
     if (end > first) flags?.begin(view.body, endOfRow(view, end - 1));
+    const named = this.#named;
+    const rulings = this.#rulings;
+    const hasAdditions = request.additions !== undefined;
     let hasUnknown = false;
     let opened = 0;
     for (let row = first; row < end; row++) {
       const at = row - first;
-      const result = this.#named[NamedRows.Results + at]!;
+      const result = named[NamedRows.Results + at]!;
       const isUnruled = result === 0 && flags === undefined;
-      this.#rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
-      if (isUnruled || request.additions !== undefined) continue;
+      rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
+      if (isUnruled || hasAdditions) continue;
       view.row = Header.Words + row * Row.Words;
       if (result === NameResult.Unread && !isPlain(view)) continue;
       const hasFlag = flags?.isIn(view) === true;
       if (result === 0 && !hasFlag) {
-        this.#rulings[at] = Ruling.Unruled;
+        rulings[at] = Ruling.Unruled;
         continue;
       }
       const plan = rules.namedPlans.get(result) ?? rules.planOf(view, request.isEngage);
-      hasUnknown ||= isUnknown(result);
+      if (isUnknown(result)) hasUnknown = true;
       this.#plans[at] = plan;
       const needsMembers = hasFlag || plan?.needsMembers === true;
       const ruling = rulingBefore(view, plan, needsMembers);
-      this.#rulings[at] = ruling;
+      rulings[at] = ruling;
       if (ruling !== Ruling.None) continue;
       if (!needsMembers) {
         this.#apply(view, row, false);
@@ -139,7 +142,7 @@ export class RuledItems {
       if (removals === 0) this.#opened[opened++] = row;
       if (!plan!.isIdleWithoutMembers) continue;
       // This is final unless a member is found.
-      this.#rulings[at] = Ruling.Same;
+      rulings[at] = Ruling.Same;
       this.#schemasOf[at] = undefined;
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });

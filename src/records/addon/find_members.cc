@@ -300,7 +300,8 @@ uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcep
 }
 
 uint64_t member_bit(const uint8_t* name, size_t length) noexcept {
-  return uint64_t{1} << ((8 * length + name[static_cast<std::ptrdiff_t>(length) - 1]) & 63);
+  const uint8_t last = name[static_cast<std::ptrdiff_t>(length) - 1];
+  return uint64_t{1} << ((8 * length + last + size_t{3} * name[length / 2]) & 63);
 }
 
 size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& rows,

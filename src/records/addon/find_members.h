@@ -100,7 +100,7 @@ enum MemberPlace : uint32_t {
  */
 uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcept;
 
-/** Returns the bit of a name in the filter. A quote precedes the name. */
+/** Returns the bit of a name in the filter. The name is in quotes. */
 uint64_t member_bit(const uint8_t* name, size_t length) noexcept;
 
 struct MemberNames {

@@ -23,10 +23,10 @@ uint32_t hash_of(uint32_t level, std::string_view name) noexcept {
   return member_hash(level, reinterpret_cast<const uint8_t*>(name.data()), name.size());
 }
 
-/** Returns the number of the bit of a name. A quote precedes the name. */
+/** Returns the number of the bit of a name in quotes. */
 size_t filter_bit_of(std::string_view name) noexcept {
   const uint64_t bit =
-      member_bit(reinterpret_cast<const uint8_t*>(name.data()) + 1, name.size() - 1);
+      member_bit(reinterpret_cast<const uint8_t*>(name.data()) + 1, name.size() - 2);
   size_t number = 0;
   while (bit >> number != 1) number++;
   return number;
@@ -212,7 +212,7 @@ const LayoutNumber kLayout[] = {
     {"EditText.HashBytes", kHashTextBytes},
     {"NameHash.Short", hash_of(kSetLevel, "id")},
     {"NameHash.Long", hash_of(kSetOnceLevel, "$current_url")},
-    {"NameHash.Bit", filter_bit_of("\"$current_url")},
+    {"NameHash.Bit", filter_bit_of("\"$current_url\"")},
 };
 
 }  // namespace
