@@ -1,7 +1,6 @@
 // Finds rules that cannot have the effect that their author expects. Reports only certain
 // conflicts: two rules that overlap for some events only are no conflict.
 
-import { isDeepStrictEqual } from "node:util";
 import { readProperties } from "./compile.ts";
 import { coversPattern, matchesPattern } from "./pattern.ts";
 import {
@@ -71,11 +70,12 @@ function conflictsWithEarlier(
   const rule = rules[index]!;
   for (let at = 0; at < index; at++) {
     const earlier = rules[at]!;
-    if (earlier.mode !== "enforce" || !covers(earlier.match, rule.match)) continue;
+    if (earlier.mode !== "enforce" || !hasFixedConditions(earlier.match)) continue;
+    if (!covers(earlier.match, rule.match)) continue;
     const between = rules.slice(at + 1, index);
     if (changesMatch(between, rule.match)) continue;
     const ending = earlier.actions.find(({ kind }) => kind === "drop" || kind === "quarantine");
-    if (ending !== undefined && hasFixedConditions(earlier.match)) {
+    if (ending !== undefined) {
       const verb = ending.kind === "drop" ? "drops" : "quarantines";
       const message = `it never matches, because rule ${earlier.name} ${verb} the same events earlier: remove it or put it first`;
       return [{ index, action: "name", message }];
@@ -83,8 +83,7 @@ function conflictsWithEarlier(
     const lost = removedEarlier(earlier, between, rule);
     if (lost !== undefined) return [{ index, ...lost }];
   }
-  const sampled = sampledEarlier(rules, index);
-  return sampled === undefined ? [] : [{ index, action: "sample", message: sampled }];
+  return [];
 }
 
 /** The effect of a rule on a property that an earlier rule has removed from all its events. */
@@ -116,36 +115,13 @@ function changedPaths(action: Action): { kind: "hash" | "cut"; path: PropertyPat
 }
 
 /**
- * Sampling keeps the same distinct ids in every rule. So two rules that sample an event keep the
- * smaller share, not the product.
+ * Returns whether every event that matches `other` matches `match`, whose conditions are fixed, if
+ * no rule renames it.
  */
-function sampledEarlier(rules: readonly Rule[], index: number): string | undefined {
-  const rule = rules[index]!;
-  if (!rule.actions.some(({ kind }) => kind === "sample")) return undefined;
-  const other = rules
-    .slice(0, index)
-    .find(
-      (earlier) =>
-        earlier.mode === "enforce" &&
-        earlier.actions.some(({ kind }) => kind === "sample") &&
-        (covers(earlier.match, rule.match) || covers(rule.match, earlier.match)),
-    );
-  return (
-    other &&
-    `rule ${other.name} samples the same events: two samples keep the smaller share, not the product: sample them in one rule`
-  );
-}
-
-/** Returns whether every event that matches `other` matches `match`, if nothing changes it. */
 function covers(match: Match, other: Match): boolean {
-  const names = ["event", "sdk", "sdkVersion"] as const;
   return (
-    names.every((name) => coversPatterns(match[name], other[name])) &&
-    (match.lane === undefined || match.lane === other.lane) &&
-    (match.bot === undefined || match.bot === other.bot) &&
-    [...(match.properties ?? [])].every(([path, condition]) =>
-      isDeepStrictEqual(condition, other.properties?.get(path)),
-    )
+    coversPatterns(match.event, other.event) &&
+    (match.lane === undefined || match.lane === other.lane)
   );
 }
 
@@ -159,9 +135,10 @@ function coversPatterns(
   );
 }
 
-/** Whether no rule can change that an event matches. Rules change properties and names only. */
-function hasFixedConditions({ sdk, sdkVersion, properties }: Match): boolean {
-  return sdk === undefined && sdkVersion === undefined && properties === undefined;
+/** Whether no rule can change that an event matches, except by another name. */
+function hasFixedConditions({ sdk, sdkVersion, bot, properties }: Match): boolean {
+  const readsProperties = sdk ?? sdkVersion ?? bot ?? properties;
+  return readsProperties === undefined;
 }
 
 /** Whether one of the rules can give an event a name that matches. */
