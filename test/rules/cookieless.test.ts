@@ -341,6 +341,15 @@ describe("a rejected cookieless event", () => {
   });
 });
 
+test.each([
+  ["an array", [cookielessEvent()]],
+  ["a string", JSON.stringify(cookielessEvent())],
+])("%s in a batch is not retained, because it may contain a cookieless event", (_, item) => {
+  const options = { rules: cookielessRules(), clientAddress };
+  const { records, quarantined } = take({ batch: [item, { event: "seen" }] }, options);
+  expect([records, quarantined]).toEqual([[], [JSON.stringify({ event: "seen" })]]);
+});
+
 describe("without the salt of the day", () => {
   const withoutSalt = cookielessRules([], {}, () => undefined);
   const exchange = { receivedAtMs, userAgentHeader: browser };
