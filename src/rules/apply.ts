@@ -46,7 +46,7 @@ import {
   visitorTextBytesMax,
 } from "./cookieless.ts";
 import { EventMembers } from "./event-members.ts";
-import type { CompiledSchema } from "./event-schema.ts";
+import type { CompiledSchema, SchemaCheck } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
 import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
@@ -225,10 +225,11 @@ export class RuleApplier {
     return Outcome.Changed;
   }
 
-  /** Checks the last event, with the changes of the rules. Returns the errors. */
-  checkSchema(): readonly string[] {
+  /** Checks the last event, with the changes of the rules; undefined if it has no schema. */
+  checkSchema(): SchemaCheck | undefined {
+    if (this.schema === undefined) return undefined;
     if (this.#hasChanges) this.#members.writeChangedObjects();
-    return this.schema!.check(this.#members);
+    return this.schema.check(this.#members);
   }
 
   /** Number of events since `begin` that the rules have changed. */

@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../records/table.ts";
-import { schemaErrorsMax } from "../records/verdict.ts";
+import { schemaErrorsMax, schemaMember } from "../records/verdict.ts";
 import type { EventSchema, Scalar, SchemaMode } from "./rules-file.ts";
 import {
   type BytesTest,
@@ -43,8 +43,6 @@ export function isSdkProperty(name: string): boolean {
   return name.startsWith("$") || sdkProperties.has(name);
 }
 
-const noErrors: readonly string[] = [];
-
 /**
  * `pathOf` returns the number of a member of `properties`, by its name. `counts` has an element for
  * each `SchemaResult`.
@@ -61,6 +59,15 @@ export function compileSchema(
 export const SchemaResult = { valid: 0, invalid: 1 } as const;
 export type SchemaResult = keyof typeof SchemaResult;
 
+/** What a schema has found in one event. */
+export interface SchemaCheck {
+  readonly schema: CompiledSchema;
+  /** Empty if the properties are valid. */
+  readonly errors: readonly string[];
+  /** The member of the record. Only in the mode `stamp`. */
+  readonly stamp: Buffer | undefined;
+}
+
 interface PropertyCheck {
   readonly name: string;
   readonly path: number;
@@ -74,10 +81,9 @@ export class CompiledSchema {
   readonly mode: SchemaMode;
   /** Whether every property is read, not only those that the schema names. */
   readonly readsAll: boolean;
-  /** The member of records whose properties are valid, as JSON. */
-  readonly validStamp: string;
   /** Number of checked events by `SchemaResult`. */
   readonly counts: Float64Array;
+  readonly #valid: SchemaCheck;
   readonly #checks: readonly PropertyCheck[];
   readonly #named: ReadonlySet<number>;
   readonly #other: ValueSchema | false | undefined;
@@ -91,7 +97,7 @@ export class CompiledSchema {
     this.event = event;
     this.version = version;
     this.mode = mode;
-    this.validStamp = JSON.stringify({ version, ok: true });
+    this.#valid = this.#result([]);
     const schema = properties as JsonSchema;
     const values = new Map(Object.entries(schema.properties ?? {}));
     const required = new Set(schema.required);
@@ -106,8 +112,8 @@ export class CompiledSchema {
     this.readsAll = this.#other !== undefined;
   }
 
-  /** Returns the errors of one event; empty if its properties are valid. */
-  check(members: SchemaMembers): readonly string[] {
+  /** Checks the properties of one event. */
+  check(members: SchemaMembers): SchemaCheck {
     let errors: ErrorList | undefined;
     for (const { name, path, isRequired, value } of this.#checks) {
       const entry = members.entryOf(path);
@@ -122,13 +128,13 @@ export class CompiledSchema {
       }
     }
     if (this.#other !== undefined) errors = this.#checkOthers(members, this.#other, errors);
-    return errors === undefined ? noErrors : errors.texts;
+    return errors === undefined ? this.#valid : this.#result(errors.texts);
   }
 
-  /** Returns the member of a record, as JSON. */
-  stampOf(errors: readonly string[]): string {
-    if (errors.length === 0) return this.validStamp;
-    return JSON.stringify({ version: this.version, ok: false, errors });
+  #result(errors: readonly string[]): SchemaCheck {
+    const { version, mode } = this;
+    const result = errors.length === 0 ? { version, ok: true } : { version, ok: false, errors };
+    return { schema: this, errors, stamp: mode === "stamp" ? schemaMember(result) : undefined };
   }
 
   #checkOthers(
