@@ -113,8 +113,13 @@ export class RuleApplier {
   #sampleHash = 0;
   /** The rule that filtered or quarantined the last event. */
   rule: CompiledRule | undefined = undefined;
-  /** The schema of the last event's name after the rules, unless the guards will drop the event. */
-  schema: CompiledSchema | undefined = undefined;
+  /** The schema of the event's name after the rules. */
+  #schema: CompiledSchema | undefined = undefined;
+  /**
+   * What the schema has found in the last event; undefined if it is not stored, has no schema, or
+   * has properties that the guards drop.
+   */
+  check: SchemaCheck | undefined = undefined;
 
   constructor({ changeItems }: ChangeFunctions) {
     this.#changeItems = changeItems;
@@ -146,14 +151,16 @@ export class RuleApplier {
   apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
     this.#begin(item);
     this.#hasMembers = hasMembers;
-    this.schema = plan.schema;
+    this.#schema = plan.schema;
     if (hasMembers) {
       const { removals } = plan;
-      if (removals !== undefined && this.#rules.cookieless === undefined)
+      const { cookieless, urls } = this.#rules;
+      if (removals !== undefined && cookieless === undefined)
         return this.#remove(plan.rules, removals, row);
+      const hasOnlySchema = plan.rules.length === 0 && (cookieless ?? urls) === undefined;
+      if (hasOnlySchema && this.#isValidAsSent(plan.schema!, row)) return Outcome.Same;
       const hasEntries = this.#members.open(item, row);
       if (!hasEntries && plan.isIdleWithoutMembers) return Outcome.Same;
-      const { cookieless, urls } = this.#rules;
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
@@ -164,8 +171,18 @@ export class RuleApplier {
     }
     const outcome = this.#applyRules(plan);
     if (outcome !== Outcome.Same) return outcome;
-    if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
-    return this.#hasChanges ? this.#edit() : Outcome.Same;
+    const edited = this.#hasChanges ? this.#edit() : Outcome.Same;
+    const schema = this.#schema;
+    if (schema !== undefined && hasReadableProperties(item)) this.check = this.#check(schema, row);
+    return edited;
+  }
+
+  /** Checks the members of a row without opening them. Most events are valid. */
+  #isValidAsSent(schema: CompiledSchema, row: number): boolean {
+    this.#members.openNone(this.#item);
+    if (!hasReadableProperties(this.#item) || !this.#members.passAsSent(schema, row)) return false;
+    this.check = schema.valid;
+    return true;
   }
 
   #remove(rules: readonly CompiledRule[], removals: Removals, row: number): Outcome {
@@ -183,6 +200,7 @@ export class RuleApplier {
     this.#hasChanges = false;
     this.#sampledStart = -1;
     this.rule = undefined;
+    this.check = undefined;
     this.cookielessId = undefined;
     this.#visitorAgent = "";
   }
@@ -225,11 +243,11 @@ export class RuleApplier {
     return Outcome.Changed;
   }
 
-  /** Checks the last event, with the changes of the rules; undefined if it has no schema. */
-  checkSchema(): SchemaCheck | undefined {
-    if (this.schema === undefined) return undefined;
+  /** Checks the event with the changes of the rules. */
+  #check(schema: CompiledSchema, row: number): SchemaCheck {
     if (this.#hasChanges) this.#members.writeChangedObjects();
-    return this.schema.check(this.#members);
+    else if (this.#members.passAsSent(schema, row)) return schema.valid;
+    return schema.check(this.#members);
   }
 
   /** Number of events since `begin` that the rules have changed. */
@@ -311,7 +329,7 @@ export class RuleApplier {
       }
       if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
         const plan = this.#rules.planOfName(this.#name);
-        this.schema = plan.schema;
+        this.#schema = plan.schema;
         rules = plan.rules;
         at = rules.findIndex(({ index }) => index > rule.index) - 1;
         if (at < -1) break;

@@ -1,6 +1,6 @@
 // What the schemas of a rules file find in stored events, for `penstock rules check --against`.
 
-import { Outcome, type RuleApplier } from "../../rules/apply.ts";
+import type { RuleApplier } from "../../rules/apply.ts";
 import type { CompiledSchema, SchemaCheck } from "../../rules/event-schema.ts";
 import type { SchemaMode } from "../../rules/rules-file.ts";
 
@@ -33,10 +33,8 @@ export class SchemaTrial {
   }
 
   /** Takes the last event of the applier. */
-  take(applier: RuleApplier, outcome: Outcome): void {
-    if (outcome > Outcome.Changed) return;
-    const check = applier.checkSchema();
-    if (check !== undefined) this.#count(check);
+  take(applier: RuleApplier): void {
+    if (applier.check !== undefined) this.#count(applier.check);
   }
 
   #count({ schema, errors }: SchemaCheck): void {

@@ -173,7 +173,7 @@ export class RuledItems {
       this.#changedRows[at] = applier.changeCount - 1;
       this.#isCookielessOf[at] = applier.cookielessId !== undefined;
     }
-    this.#checksOf[at] = applier.checkSchema();
+    this.#checksOf[at] = applier.check;
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -227,7 +227,7 @@ export class RuledItems {
     this.rule = applier.rule;
     this.isCookieless = applier.cookielessId !== undefined;
     this.refusal = applier.refusal;
-    if (outcome <= Outcome.Changed) this.check = applier.checkSchema();
+    this.check = applier.check;
     if (outcome === Outcome.Changed) this.#single.take(applier, item);
     return outcome;
   }
