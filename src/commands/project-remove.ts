@@ -16,7 +16,7 @@ import { hasRules, removeRules } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { StoreError } from "../platform/base/store-error.ts";
-import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
+import { countMessages, managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { PeopleErasure } from "../readers/effects/store/erase-rows.ts";
 import { erasureAt, shownPlace, storePlace } from "../readers/effects/store/open.ts";
@@ -26,7 +26,7 @@ import { CommandError, type ConfiguredCommand, interruptedExitCode, note, say } 
 import { copiesOf } from "./erase/stream-checks.ts";
 import { withNats } from "./nats.ts";
 import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
-import { countSubject, type NamedStream, namedStreams } from "./stream/named-streams.ts";
+import { type NamedStream, namedStreams } from "./stream/named-streams.ts";
 import { unreadOf } from "./stream/readers.ts";
 import { counted } from "./terminal.ts";
 
@@ -168,7 +168,7 @@ class Removal {
     const { id, effects } = this.#options;
     for (const { stream, lane, partition } of streams) {
       const subject = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
-      if ((await countSubject(manager, stream, subject)) > 0) return;
+      if ((await countMessages(manager, stream, subject)) > 0) return;
     }
     if (await hasRules(this.#connection, this.#place)) return;
     if (await this.#hasUsage(manager)) return;
@@ -192,9 +192,9 @@ class Removal {
     for (const { stream, lane, partition } of streams) {
       const of = (projectId: string) =>
         subjectOf(this.#place.prefix, lane, { partition, projectId });
-      const messages = await countSubject(manager, stream, of(id));
+      const messages = await countMessages(manager, stream, of(id));
       say(command, `${stream}: ${counted(messages, "message")}`);
-      const shared = await countSubject(manager, stream, of(manyProjects));
+      const shared = await countMessages(manager, stream, of(manyProjects));
       if (shared > 0)
         note(
           command,

@@ -81,16 +81,6 @@ export interface MessageRange {
   readonly subject?: string | undefined;
 }
 
-/** Returns the number of messages of a subject. */
-export async function countSubject(
-  manager: JetStreamManager,
-  stream: string,
-  subject: string,
-): Promise<number> {
-  const { state } = await manager.streams.info(stream, { subjects_filter: subject });
-  return state.subjects?.[subject] ?? 0;
-}
-
 export interface RangeCheck {
   /** The command, with which errors begin. */
   readonly doing: string;
