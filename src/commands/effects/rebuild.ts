@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type FileLock, makeFolder } from "../../platform/base/files.ts";
+import { atMost } from "../../platform/base/retry.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { erasedProjects } from "../../platform/nats/erased-messages.ts";
@@ -271,8 +272,8 @@ async function closedSoon(
   work: readonly (Promise<unknown> | undefined)[],
 ): Promise<void> {
   const all = Promise.allSettled(work);
-  if (!stop.aborted) await all;
-  else await Promise.race([all, new Promise((resolve) => setTimeout(resolve, closeMsMax))]);
+  if (stop.aborted) await atMost(closeMsMax, all);
+  else await all;
 }
 
 function installationOf({ config }: ConfiguredCommand, place: StorePlace) {
