@@ -224,7 +224,7 @@ async function fill(
 ): Promise<void> {
   const installation = installationOf(command, from);
   await requireInstallation(reader, installation);
-  const { version } = await reader.reached([]);
+  const version = await reader.version();
   let isDone = false;
   let isOpen = false;
   try {
@@ -237,7 +237,7 @@ async function fill(
       rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
     );
     // An erasure may have removed persons from the old database that the new database contains.
-    if ((await reader.reached([])).version !== version)
+    if ((await reader.version()) !== version)
       throw new RebuildError(
         "the database changed during the rebuild, for example by an erasure. Run the command again",
       );
