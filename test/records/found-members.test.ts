@@ -30,15 +30,18 @@ const innerLevels = new Map([
   ["a", 3],
 ]);
 
+// Shallow values are enough, because no names are searched below the second level.
+const value = fc.jsonValue({ maxDepth: 1 });
 const members = fc.oneof(
   fc.dictionary(
     fc.constantFrom(...names.map(({ name }) => name), ...inner.map(({ name }) => name), "other"),
     fc.oneof(
-      fc.jsonValue({ maxDepth: 2 }),
-      fc.dictionary(fc.constantFrom(...inner.map(({ name }) => name), "z"), fc.jsonValue()),
+      value,
+      fc.dictionary(fc.constantFrom(...inner.map(({ name }) => name), "z"), value, { maxKeys: 8 }),
     ),
+    { maxKeys: 8 },
   ),
-  fc.jsonValue({ maxDepth: 1 }),
+  value,
 );
 
 interface Listed {
@@ -78,7 +81,9 @@ test("the addon finds the same members as the reference", () => {
   fc.assert(fc.property(eventLikeJson, listed, check), { numRuns: 1_000 });
   const texts = fc
     .tuple(
-      fc.array(fc.record({ properties: members, $set: members, $set_once: members })),
+      fc.array(fc.record({ properties: members, $set: members, $set_once: members }), {
+        maxLength: 6,
+      }),
       fc.nat(2),
     )
     .map(([batch, indent]) => JSON.stringify({ batch }, null, indent));
