@@ -29,7 +29,7 @@ interface Addon extends LineFunctions, ChangeFunctions, NameFunctions {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
   /**
-   * The numbers of the addon. table.ts and lines.ts must have the same numbers. The names have the
+   * The numbers of the addon, which the TypeScript files of the layouts repeat. The names have the
    * form `Group.Name`.
    */
   readonly layout: Readonly<Record<string, number>>;

@@ -45,7 +45,7 @@ import {
   visitorTextBytesMax,
 } from "./cookieless.ts";
 import { EventMembers } from "./event-members.ts";
-import type { CompiledSchema } from "./event-schema.ts";
+import type { CompiledSchema, SchemaCheck } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
 import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
@@ -112,8 +112,13 @@ export class RuleApplier {
   #sampleHash = 0;
   /** The rule that filtered or quarantined the last event. */
   rule: CompiledRule | undefined = undefined;
-  /** The schema of the last event's name after the rules, unless the guards will drop the event. */
-  schema: CompiledSchema | undefined = undefined;
+  /** The schema of the event's name after the rules. */
+  #schema: CompiledSchema | undefined = undefined;
+  /**
+   * What the schema has found in the last event; undefined if it is not stored, has no schema, or
+   * has properties that the guards drop.
+   */
+  check: SchemaCheck | undefined = undefined;
 
   constructor({ changeItems }: ChangeFunctions) {
     this.#changeItems = changeItems;
@@ -169,11 +174,13 @@ export class RuleApplier {
   apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
     this.#begin(item);
     this.#hasMembers = hasMembers;
-    this.schema = plan.schema;
+    this.#schema = plan.schema;
     if (hasMembers) {
+      const { cookieless, urls } = this.#rules;
+      const hasOnlySchema = plan.rules.length === 0 && (cookieless ?? urls) === undefined;
+      if (hasOnlySchema && this.#isValidAsSent(plan.schema!, row)) return Outcome.Same;
       const hasListed = this.#members.open(item, row);
       if (!hasListed && plan.isIdleWithoutMembers) return Outcome.Same;
-      const { cookieless, urls } = this.#rules;
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
@@ -184,8 +191,18 @@ export class RuleApplier {
     }
     const outcome = this.#applyRules(plan);
     if (outcome !== Outcome.Same) return outcome;
-    if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
-    return this.#hasChanges ? this.#edit() : Outcome.Same;
+    const edited = this.#hasChanges ? this.#edit() : Outcome.Same;
+    const schema = this.#schema;
+    if (schema !== undefined && hasReadableProperties(item)) this.check = this.#check(schema, row);
+    return edited;
+  }
+
+  /** Checks the members of a row without opening them. Most events are valid. */
+  #isValidAsSent(schema: CompiledSchema, row: number): boolean {
+    this.#members.openNone(this.#item);
+    if (!hasReadableProperties(this.#item) || !this.#members.passAsSent(schema, row)) return false;
+    this.check = schema.valid;
+    return true;
   }
 
   #begin(item: ItemView): void {
@@ -194,6 +211,7 @@ export class RuleApplier {
     this.#hasChanges = false;
     this.#sampledStart = -1;
     this.rule = undefined;
+    this.check = undefined;
     this.cookielessId = undefined;
     this.#visitorAgent = "";
   }
@@ -237,10 +255,11 @@ export class RuleApplier {
     return Outcome.Changed;
   }
 
-  /** Checks the last event, with the changes of the rules. Returns the errors. */
-  checkSchema(): readonly string[] {
+  /** Checks the event with the changes of the rules. */
+  #check(schema: CompiledSchema, row: number): SchemaCheck {
     if (this.#hasChanges) this.#members.writeChangedObjects();
-    return this.schema!.check(this.#members);
+    else if (this.#members.passAsSent(schema, row)) return schema.valid;
+    return schema.check(this.#members);
   }
 
   /** Number of events since `begin` that the rules have changed. */
@@ -322,7 +341,7 @@ export class RuleApplier {
       }
       if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
         const plan = this.#rules.planOfName(this.#name);
-        this.schema = plan.schema;
+        this.#schema = plan.schema;
         rules = plan.rules;
         at = rules.findIndex(({ index }) => index > rule.index) - 1;
         if (at < -1) break;

@@ -52,9 +52,12 @@ type CookielessResult =
   | { readonly refusal: undefined };
 
 const flagName = "$cookieless_mode";
-/** Time for which a day has a salt, from its start in UTC: it is this day in some time zone. */
-export const saltedFromMs = -12 * 3_600_000;
-export const saltedToMs = 38 * 3_600_000;
+/**
+ * Time for which a day has a salt, from its start in UTC: from its first moment in UTC+14 to its last
+ * one in UTC-12.
+ */
+export const saltedFromMs = -14 * 3_600_000;
+export const saltedToMs = 36 * 3_600_000;
 const extraCharactersMax = 100;
 /** Maximum bytes of the text of a member that is read. The rest is ignored. */
 export const visitorTextBytesMax = 4_096;

@@ -25,7 +25,7 @@ import {
   TokenType,
 } from "../records/table.ts";
 import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
-import type { SchemaMembers } from "./event-schema.ts";
+import type { CompiledSchema, SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
 const dollar = 0x24;
@@ -201,6 +201,42 @@ export class EventMembers implements SchemaMembers {
       (entry > this.#first && entry <= this.#end) ||
       (entry > this.#entryCount && entry <= this.#addedEnd);
     return isOfEvent && this.#found[(entry - 1) * Found.Words + Found.Path] === path ? entry : 0;
+  }
+
+  /**
+   * Returns whether the schema finds no error in the members of a row as they were sent. Otherwise
+   * `CompiledSchema.check` decides. Call it after `openNone` instead of `open`, or after `open`.
+   */
+  passAsSent(schema: CompiledSchema, row: number): boolean {
+    const { body } = this.#item;
+    const found = this.#found;
+    const count = this.#entryCount;
+    let missing = schema.requiredCount;
+    let entry = this.#first;
+    for (; entry < count; entry++) {
+      const at = entry * Found.Words;
+      if (found[at + Found.Row] !== row) break;
+      const path = found[at + Found.Path]!;
+      const [start, end] = [found[at + Found.ValueStart]!, found[at + Found.ValueEnd]!];
+      const type = found[at + Found.Type] as TokenType;
+      const check = schema.checkOf(path);
+      if (check !== undefined) {
+        if (!check.value.mayPass(body, start, end, type)) return false;
+        if (check.isRequired) missing--;
+      } else if (schema.readsAll && this.#isOther(path, at)) {
+        if (!schema.mayPassOther(body, start, end, type)) return false;
+      }
+    }
+    if (missing > 0) return false;
+    this.#end = entry;
+    return true;
+  }
+
+  /** Whether the found member at a word is a property whose name does not begin with `$`. */
+  #isOther(path: number, at: number): boolean {
+    if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties)
+      return false;
+    return this.#item.body[this.#found[at + Found.Start]! + 1] !== dollar;
   }
 
   /** Returns the member that a reader of the event sees, or 0. */

@@ -122,7 +122,7 @@ export class RulesTrial {
         const outcome = applier.apply(view, plan, row);
         if (rules === this.#rules) {
           this.#count(view);
-          this.schemas.take(applier, outcome);
+          this.schemas.take(applier);
         } else if (outcome === Outcome.Changed) {
           this.privacy.changed++;
           this.privacy.bytes += bytesOf(view);

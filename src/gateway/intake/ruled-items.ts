@@ -10,7 +10,7 @@ import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
 import { FlagSearch } from "../../rules/cookieless.ts";
-import type { CompiledSchema } from "../../rules/event-schema.ts";
+import type { SchemaCheck } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
 /** What the rules decide about an item. */
@@ -38,7 +38,6 @@ export interface Rows {
   readonly end: number;
 }
 
-const noErrors: readonly string[] = [];
 const textBytesMin = 65_536;
 
 interface RuledItemsOptions extends ChangeFunctions, NameFunctions {
@@ -62,18 +61,15 @@ export class RuledItems {
   readonly #opened: Uint32Array;
   readonly #rulesOf: (CompiledRule | undefined)[] = [];
   readonly #plans: (Plan | undefined)[] = [];
-  readonly #schemasOf: (CompiledSchema | undefined)[] = [];
-  readonly #errorsOf: (readonly string[])[] = [];
+  readonly #checksOf: (SchemaCheck | undefined)[] = [];
   readonly #refusalsOf: string[] = [];
   readonly #isCookielessOf: boolean[] = [];
   readonly #flags = new FlagSearch();
   #first = 0;
   /** The rule that filtered or quarantined the item of the last call. */
   rule: CompiledRule | undefined = undefined;
-  /** The schema of the item of the last call, unless it was filtered or refused. */
-  schema: CompiledSchema | undefined = undefined;
-  /** The errors that the schema has found. */
-  errors: readonly string[] = noErrors;
+  /** What the schema of the item of the last call has found, unless the item is not stored. */
+  check: SchemaCheck | undefined = undefined;
   /** Whether the item of the last call has got the ids of a cookieless event. */
   isCookieless = false;
   /** Why the item of the last call cannot have them. */
@@ -143,7 +139,7 @@ export class RuledItems {
       if (!plan!.isIdleWithoutMembers) continue;
       // This is final unless a member is found.
       rulings[at] = Ruling.Same;
-      this.#schemasOf[at] = undefined;
+      this.#checksOf[at] = undefined;
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });
     applier.find(request.scanner, view.body);
@@ -199,9 +195,7 @@ export class RuledItems {
       this.#changedRows[at] = applier.changeCount - 1;
       this.#isCookielessOf[at] = applier.cookielessId !== undefined;
     }
-    const { schema } = applier;
-    this.#schemasOf[at] = schema;
-    if (schema !== undefined) this.#errorsOf[at] = applier.checkSchema();
+    this.#checksOf[at] = applier.check;
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -219,8 +213,7 @@ export class RuledItems {
       this.refusal = this.#refusalsOf[at] ?? "";
       return ruling;
     }
-    this.schema = this.#schemasOf[at];
-    if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
+    this.check = this.#checksOf[at];
     this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[at]!;
     return ruling;
   }
@@ -237,7 +230,7 @@ export class RuledItems {
     { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
   ): Ruling {
     const applier = this.#applier;
-    this.schema = undefined;
+    this.check = undefined;
     this.isCookieless = false;
     const row = (item.row - Header.Words) / Row.Words;
     const rows = { first: row, end: row + 1 };
@@ -265,8 +258,7 @@ export class RuledItems {
     this.rule = applier.rule;
     this.isCookieless = applier.cookielessId !== undefined;
     this.refusal = applier.refusal;
-    if (outcome <= Outcome.Changed) this.schema = applier.schema;
-    if (this.schema !== undefined) this.errors = applier.checkSchema();
+    this.check = applier.check;
     if (outcome === Outcome.Changed) this.#single.take(applier, item);
     return outcome;
   }
