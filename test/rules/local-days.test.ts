@@ -29,6 +29,21 @@ test.each([
   expect(dayOf(time, zone)).toBe(expected);
 });
 
+test("a client that invents names of zones does not slow down an event, or change known zones", () => {
+  const other = new LocalDays();
+  const noon = Date.parse("2026-06-15T12:00:00.000Z");
+  const kiritimati = () => other.of(noon, "Pacific/Kiritimati").day - noon / dayMs;
+  expect(kiritimati()).toBeGreaterThan(0);
+  const began = process.threadCpuUsage();
+  for (let index = 0; index < 200_000; index++) other.of(noon, `invented ${index}`);
+  const { user, system } = process.threadCpuUsage(began);
+  expect((user + system) / 200_000).toBeLessThan(8);
+  // One of 32 unknown names is read.
+  let days = 0;
+  for (let read = 0; read < 64; read++) if (kiritimati() > 0) days++;
+  expect(days).toBeGreaterThan(31);
+});
+
 test("in each zone of this machine, a day has its midnight and its last millisecond", () => {
   for (const zone of Intl.supportedValuesOf("timeZone")) {
     const { day, startMs } = days.of(Date.parse("2026-06-15T12:00:00.000Z"), zone);

@@ -104,6 +104,8 @@ export class Work implements RequestFacts, RequestOfRules {
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
+  /** What the time since the first event went into, of a body that is processed in turns. */
+  readonly times = { beganMs: 0, eventsMs: 0, storeMs: 0 };
   #quarantine!: QuarantineTaker;
   #beginAddressless!: () => RecordTemplate;
   #addressless: RecordTemplate | undefined = undefined;
