@@ -89,7 +89,7 @@ function cpuMs(body: Buffer, rules: CompiledRules | undefined): number {
   return (user + system) / 1_000;
 }
 
-export interface RulesCost {
+interface RulesCost {
   /** The CPU time of the rules. */
   readonly ms: number;
   readonly events: number;

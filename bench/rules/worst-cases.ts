@@ -3,7 +3,7 @@
 
 import { parseRules } from "../../src/rules/parse.ts";
 
-export interface WorstCase {
+interface WorstCase {
   readonly name: string;
   /** Returns a file of a size. The largest accepted one is measured. */
   readonly file: (size: number) => string;

@@ -37,7 +37,7 @@ export const stepsOfPart = {
   cookieless: 200,
 } as const;
 
-export interface StepsOfFile {
+interface StepsOfFile {
   /** The steps of the events with the most steps. */
   readonly total: number;
   /** The steps of each rule for these events. */
