@@ -16,14 +16,7 @@ import {
 } from "../records/found-members.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import {
-  Extra,
-  ExtraShift,
-  extraOf,
-  FieldShift,
-  Row,
-  TokenType,
-} from "../records/table.ts";
+import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
 import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
 import type { CompiledSchema, SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
@@ -36,6 +29,8 @@ const State = {
   Replaced: 2,
   /** The value is the hash of the sent value, which the addon writes. */
   Hashed: 3,
+  /** The value is a hash, in the texts of the changes. */
+  ReplacedByHash: 4,
 } as const;
 
 const entriesAtFirst = 2_048;
@@ -349,6 +344,15 @@ export class EventMembers implements SchemaMembers {
     this.#states[entry - 1] = State.Hashed;
   }
 
+  /** Notes that `replace` has replaced the value by its hash. */
+  noteHash(entry: number): void {
+    this.#states[entry - 1] = State.ReplacedByHash;
+  }
+
+  isHashed(entry: number): boolean {
+    return this.#states[entry - 1]! >= State.Hashed;
+  }
+
   /** Adds a member that the event does not have. */
   add(path: number, { start, end }: ConstantText): void {
     const entry = this.#addedEnd + 1;
@@ -375,7 +379,7 @@ export class EventMembers implements SchemaMembers {
       this.#found[at + Found.ValueEnd],
     );
     const start = this.#changes.addText(this.#rules.hash.ofJson(value));
-    this.#states[entry - 1] = State.Replaced;
+    this.#states[entry - 1] = State.ReplacedByHash;
     this.#setText(entry, start, this.#changes.textsEnd);
   }
 
