@@ -86,8 +86,8 @@ export class RuleApplier {
   #request!: RequestOfRules;
   #item!: ItemView;
   /**
-   * The values of the event that rules have read, by their place. Rules read the same value often,
-   * and converting it takes longer than comparing it.
+   * The values of the event that rules have read, by their place, if several conditions are about
+   * the same value. Converting it takes longer than comparing it.
    */
   readonly #scalars = new Map<number, Scalar>();
   /** The name that a rule has given to the event. */
@@ -411,6 +411,7 @@ export class RuleApplier {
     const members = this.#members;
     const entry = members.entryOf(path);
     if (entry === 0) return undefined;
+    if (!this.#rules.readsAgain) return this.#scalarOf(entry, matchedBytesMax);
     const start = members.startOf(entry);
     // Changed values are in another buffer than sent ones.
     const place = members.isSent(entry) ? start : -1 - start;

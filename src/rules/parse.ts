@@ -1,7 +1,7 @@
 // Reads a rules file: YAML, checked against the limits, the types and the conflicts between rules.
 
 import { isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
-import type { Lane } from "../platform/base/lane.ts";
+import { lanes } from "../platform/base/lane.ts";
 import { findConflicts } from "./conflicts.ts";
 import {
   cutBytesMax,
@@ -36,7 +36,6 @@ export type { RuleError } from "./yaml-reader.ts";
 
 export type ParsedRules = { readonly rules: RulesFile } | { readonly errors: readonly RuleError[] };
 
-const lanes: readonly Lane[] = ["live", "historical"];
 export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */
 export const keyProperties: readonly string[] = ["api_key", "token"];

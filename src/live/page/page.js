@@ -19,8 +19,8 @@ import {
   countText,
   element,
   fill,
+  openingRow,
   say,
-  timeText,
   whole,
   zoneText,
 } from "./text.js";
@@ -144,29 +144,11 @@ function eventRow(shown) {
   const tags = [kind === "custom" ? "" : kind, historical ? "historical" : ""].filter(
     (tag) => tag !== "",
   );
-  const row = element(
-    "details",
-    {},
-    element(
-      "summary",
-      {},
-      element("span", { class: "at" }, timeText(receivedAt)),
-      element(
-        "span",
-        { class: "name" },
-        event,
-        ...tags.map((tag) => element("span", { class: "tag" }, tag)),
-      ),
-      element("span", { class: "id mono" }, id),
-      element("span", { class: "project mono" }, project),
-    ),
-  );
-  row.addEventListener("toggle", () => {
-    if (!row.open || row.children.length > 1) return;
+  const row = openingRow({ receivedAt, name: event, tags, id, project }, () => {
     const hasPeople = lastState?.effects !== undefined && shown.id !== "";
-    row.append(...(hasPeople ? [personButton(shown)] : []), ...recordOf(shown));
     // An open record must not move away, so the list pauses.
     pause(true);
+    return [...(hasPeople ? [personButton(shown)] : []), ...recordOf(shown)];
   });
   row.firstElementChild.tabIndex = -1;
   const item = element("li", { class: "new" }, row);
