@@ -1,6 +1,5 @@
 // The work that an accepted file can cause, so that a batch of any events is processed in time.
 
-import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { costOfRules } from "../../bench/rules/rules-cost.ts";
@@ -55,13 +54,6 @@ test("globs of all rules count for each event", () => {
   expect(stepsOfText(rules(3, globs("a")))).toBe(3 * (withGlob + stepsOfPart.glob));
   const inner = stepsOfPart.innerGlobs + 3 * stepsOfPart.innerGlobWord;
   expect(stepsOfText(rules(3, globs("*a")))).toBe(3 * withGlob + inner);
-});
-
-test("the guide lists the steps of each part", () => {
-  const guide = readFileSync(new URL("../../docs/guides/rules.md", import.meta.url), "utf8");
-  const [, table = ""] = guide.split("| Part of a file | Steps |\n");
-  const rows = table.slice(0, table.indexOf("\n\n")).split("\n").slice(1);
-  expect(rows.map((row) => Number(row.split("|")[2]))).toEqual(Object.values(stepsOfPart));
 });
 
 const glob = fc
