@@ -431,7 +431,11 @@ function partlyChangedBy({ privacy, rules }: RulesFile): ReadonlySet<string> {
   });
   const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
   return new Set(
-    [...paths, ...(cutsUrls ? urlProperties : []), ...(privacy.cookieless ? visitorPaths : [])]
+    [
+      ...paths,
+      ...(cutsUrls ? urlProperties : []),
+      ...(privacy.cookieless ? [...visitorPaths, "options."] : []),
+    ]
       .filter((path) => path.includes("."))
       .map((path) => path.slice(0, path.indexOf("."))),
   );
