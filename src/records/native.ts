@@ -89,8 +89,8 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    findMembers: (body, place, names, slots, found) =>
-      native.findMembers(body, place, names, slots, found),
+    findMembers: (body, place, names, slots, found, changes) =>
+      native.findMembers(body, place, names, slots, found, changes),
     changeItems,
     findNames,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>

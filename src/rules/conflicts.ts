@@ -2,7 +2,7 @@
 // conflicts: two rules that overlap for some events only are no conflict.
 
 import { readProperties } from "./compile.ts";
-import { coversPattern, matchesPattern } from "./pattern.ts";
+import { coversPattern } from "./pattern.ts";
 import {
   type Action,
   type Match,
@@ -11,6 +11,7 @@ import {
   type Rule,
   splitPath,
 } from "./rules-file.ts";
+import { TextPatterns } from "./text-patterns.ts";
 
 interface Conflict {
   /** The index of the rule to change. */
@@ -22,11 +23,24 @@ interface Conflict {
 
 type Kind = Action["kind"];
 
+/** The event names of a rule. */
+interface EventNames {
+  readonly patterns: readonly string[];
+  readonly globs: readonly string[];
+  readonly matcher: TextPatterns;
+}
+
 export function findConflicts(rules: readonly Rule[]): Conflict[] {
+  const names = rules.map(({ match }) => match.event && eventNames(match.event));
   return rules.flatMap((rule, index) => [
     ...conflictsInside(rule).map((found) => ({ index, ...found })),
-    ...(rule.mode === "enforce" ? conflictsWithEarlier(rules, index) : []),
+    ...(rule.mode === "enforce" ? conflictsWithEarlier(rules, names, index) : []),
   ]);
+}
+
+function eventNames(patterns: readonly string[]): EventNames {
+  const globs = patterns.filter((pattern) => pattern.includes("*"));
+  return { patterns, globs, matcher: new TextPatterns(patterns) };
 }
 
 /** Pairs of actions that must not name the same property, and why. */
@@ -65,15 +79,18 @@ function conflictsInside({ actions }: Rule): Omit<Conflict, "index">[] {
 
 function conflictsWithEarlier(
   rules: readonly Rule[],
+  names: readonly (EventNames | undefined)[],
   index: number,
 ): (Conflict & { readonly index: number })[] {
   const rule = rules[index]!;
   for (let at = 0; at < index; at++) {
     const earlier = rules[at]!;
     if (earlier.mode !== "enforce" || !hasFixedConditions(earlier.match)) continue;
-    if (!covers(earlier.match, rule.match)) continue;
+    const { lane } = earlier.match;
+    if (lane !== undefined && lane !== rule.match.lane) continue;
+    if (!coversNames(names[at], names[index])) continue;
     const between = rules.slice(at + 1, index);
-    if (changesMatch(between, rule.match)) continue;
+    if (changesMatch(between, names[index])) continue;
     const ending = earlier.actions.find(({ kind }) => kind === "drop" || kind === "quarantine");
     if (ending !== undefined) {
       const verb = ending.kind === "drop" ? "drops" : "quarantines";
@@ -114,24 +131,15 @@ function changedPaths(action: Action): { kind: "hash" | "cut"; path: PropertyPat
   return pathsOf(action).map((path) => ({ kind: action.kind, path }));
 }
 
-/**
- * Returns whether every event that matches `other` matches `match`, whose conditions are fixed, if
- * no rule renames it.
- */
-function covers(match: Match, other: Match): boolean {
+/** Returns whether every event name that matches `others` matches `names`. */
+function coversNames(names: EventNames | undefined, others: EventNames | undefined): boolean {
+  if (names === undefined) return true;
   return (
-    coversPatterns(match.event, other.event) &&
-    (match.lane === undefined || match.lane === other.lane)
-  );
-}
-
-function coversPatterns(
-  patterns: readonly string[] | undefined,
-  others: readonly string[] | undefined,
-): boolean {
-  if (patterns === undefined) return true;
-  return (
-    others?.every((other) => patterns.some((pattern) => coversPattern(pattern, other))) === true
+    others?.patterns.every((other) =>
+      other.includes("*")
+        ? names.globs.some((glob) => coversPattern(glob, other))
+        : names.matcher.matches(other),
+    ) === true
   );
 }
 
@@ -142,13 +150,11 @@ function hasFixedConditions({ sdk, sdkVersion, bot, properties }: Match): boolea
 }
 
 /** Whether one of the rules can give an event a name that matches. */
-function changesMatch(rules: readonly Rule[], { event: patterns }: Match): boolean {
+function changesMatch(rules: readonly Rule[], names: EventNames | undefined): boolean {
   return rules.some(({ actions }) =>
     actions.some(
       (action) =>
-        action.kind === "rename" &&
-        (patterns === undefined ||
-          patterns.some((pattern) => matchesPattern(pattern, action.event))),
+        action.kind === "rename" && (names === undefined || names.matcher.matches(action.event)),
     ),
   );
 }

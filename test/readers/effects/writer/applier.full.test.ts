@@ -5,7 +5,7 @@ import type { MemberRow, Position } from "../../../../src/readers/effects/types.
 import { Applier } from "../../../../src/readers/effects/writer/applier.ts";
 import type { Changes } from "../../../../src/readers/effects/writer/transaction.ts";
 import type { StreamItem } from "../../../../src/readers/stream/stream-reader.ts";
-import { storedLine, type TestEvent } from "../../../kit/stored-events.ts";
+import { storedLine, type TestEvent, uuidOf } from "../../../kit/stored-events.ts";
 import { personRow } from "../store/row-kit.ts";
 
 const projectId = "p";
@@ -45,7 +45,7 @@ function frameOf(
   sinceStartMs?: number,
 ): StreamItem {
   const lines = some.map((event) => {
-    const uuid = `00000000-0000-4000-8000-${String(++events).padStart(12, "0")}`;
+    const uuid = uuidOf(++events);
     const receivedAtMs = startMs + (sinceStartMs ?? events);
     return `${storedLine({ uuid, receivedAtMs, ...event }, projectId, "live")}\n`;
   });
