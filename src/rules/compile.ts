@@ -305,6 +305,11 @@ export class CompiledRules {
     return rules.length > 0 || schemas.length > 0 || (urls ?? cookieless) !== undefined;
   }
 
+  /** Whether the rules read the User-Agent of a request. */
+  get readsUserAgent(): boolean {
+    return this.cookieless !== undefined || this.rules.some(({ bot }) => bot !== undefined);
+  }
+
   /** The names of all paths. The path of the first name is 1. */
   get pathNames(): readonly MemberName[] {
     return this.#paths.names;

@@ -411,7 +411,7 @@ describe("a rejected event with repeated members is retained with the last ones,
 
 describe("without the salt of the day", () => {
   const withoutSalt = cookielessRules([], {}, () => undefined);
-  const exchange = { receivedAtMs, userAgentHeader: browser };
+  const exchange = { receivedAtMs, userAgent: browser };
   const send = async (kit: IntakeKit, batch: readonly object[]) => {
     const sent = kit.send(Buffer.from(JSON.stringify({ api_key: "key_a", batch })), {
       senderAddress: clientAddress,

@@ -268,6 +268,35 @@ function isOver(day: number, nowMs: number): boolean {
   return nowMs - day * dayMs >= erasedAtMs;
 }
 
+export interface DamagedSalt {
+  readonly projectId: string;
+  /** As in `2026-06-15`. */
+  readonly day: string;
+  readonly stream: string;
+  readonly sequence: number;
+}
+
+/** Returns the salts that gateways cannot use. */
+export async function damagedSalts(
+  connection: NatsConnection,
+  { prefix }: Pick<BucketPlace, "prefix">,
+): Promise<DamagedSalt[]> {
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  const name = saltsBucketName(prefix);
+  const [stream, subjects] = [bucketStream(name), bucketSubjects(name)];
+  if ((await streamInfoOf(manager, stream)) === undefined) return [];
+  const { state } = await manager.streams.info(stream, { subjects_filter: `${subjects}>` });
+  const damaged: DamagedSalt[] = [];
+  for (const subject of Object.keys(state.subjects ?? {})) {
+    const message = await manager.streams.getMessage(stream, { last_by_subj: subject });
+    if (message === null || message.data.length === saltBytes) continue;
+    const [projectId = "", day] = subject.slice(subjects.length).split(".");
+    const { seq: sequence } = message;
+    damaged.push({ projectId, day: dayOf(Number(day) * dayMs), stream, sequence });
+  }
+  return damaged;
+}
+
 /** Overwrites all salts of a project. */
 export async function removeSalts(
   connection: NatsConnection,
