@@ -140,7 +140,7 @@ function newerProtocol(): string {
   const id = code("distinct_id_too_long");
   return `| a \`uuid\` that is absent, invalid or repeated in the batch (except the nil and the max UUID) | the request is a 400 |
 | an \`event\` of more than ${eventNameCharactersMax} characters, a distinct id of more than ${distinctIdCharactersMax} | drop, ${code("event_name_too_long")}; ${id} |
-| \`session_id\` or \`window_id\` that is not a text; \`options\` that is not an object (\`[]\` counts as \`{}\`); a switch in it that is not a boolean, a number, \`"true"\`, \`"false"\`, \`"1"\` or \`"0"\`; a \`product_tour_id\` that is neither a text nor a whole number; any of them over ${bytesText(additionBytesMax)} | ignored, and stored in \`replaced\` (\`options\` as a whole); warning ${code("invalid_options")} |
+| \`session_id\` or \`window_id\` that is not a text; \`options\` that is not an object (\`[]\` counts as \`{}\`); a switch in it that is not a boolean, a number, \`"true"\`, \`"false"\`, \`"1"\` or \`"0"\`; a \`product_tour_id\` that is neither a text nor a whole number; any of them over ${bytesText(additionBytesMax)} | ignored, and stored in \`replaced\` (\`options\` as a whole), but unreadable options that may have \`cookieless_mode\` count as \`true\`; warning ${code("invalid_options")} |
 | an event that gets fields added to its \`properties\` (\`$lib\` of the request, \`session_id\`, \`window_id\` or \`options\`), and has more than ${bytesText(slowItemBytesMax)} with them | drop, ${code("event_too_large")} |
 | \`timestamp\` absent | warning, ${code("missing_timestamp")} |
 | \`$performance_event\` | drop, \`performance_event\` |`;

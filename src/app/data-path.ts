@@ -177,6 +177,7 @@ async function openHttp(
     inflater,
     tracing,
     peek: createPeek(registry),
+    readsUserAgent: () => registry.readsUserAgent,
     workMs: tools.workMs,
     random: Math.random,
     refusal: (requestBytes) => publisher.refusal(requestBytes),

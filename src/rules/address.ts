@@ -39,7 +39,10 @@ export class AddressRule {
   }
 }
 
-/** Returns the network of the address: /24 of IPv4, /48 of IPv6; "" if it is no address. */
+/**
+ * Returns the network of the address: /24 of IPv4, /48 of IPv6; "" if it is no address. An address of
+ * 6to4 (2002::/16) has an IPv4 address after 16 bits, so its network is /40.
+ */
 function truncated(address: string): string {
   if (isIPv4(address)) return `${address.slice(0, address.lastIndexOf("."))}.0`;
   const [plain = ""] = address.split("%");
@@ -48,6 +51,7 @@ function truncated(address: string): string {
   const isMapped = words.slice(0, 5).every((word) => word === 0) && words[5] === 0xffff;
   if (isMapped) return `${words[6]! >> 8}.${words[6]! & 255}.${words[7]! >> 8}.0`;
   const network = words.slice(0, 3);
+  if (network[0] === 0x2002) network[2]! &= 0xff00;
   while (network.at(-1) === 0) network.pop();
   return `${network.map((word) => word.toString(16)).join(":")}::`;
 }

@@ -6,7 +6,7 @@ import { isbot } from "isbot";
 /** Maximum number of cached results. Clients choose the texts. */
 const cachedMax = 1_024;
 /** Maximum length of the text that is examined. Browsers' texts have about 120 characters. */
-const agentCharactersMax = 512;
+export const agentCharactersMax = 512;
 
 const cached = new Map<string, boolean>();
 

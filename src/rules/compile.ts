@@ -309,6 +309,11 @@ export class CompiledRules {
     return rules.length > 0 || schemas.length > 0 || (urls ?? cookieless) !== undefined;
   }
 
+  /** Whether the rules read the User-Agent of a request. */
+  get readsUserAgent(): boolean {
+    return this.cookieless !== undefined || this.rules.some(({ bot }) => bot !== undefined);
+  }
+
   /** The names of all paths. The path of the first name is 1. */
   get pathNames(): readonly MemberName[] {
     return this.#paths.names;
@@ -450,7 +455,11 @@ function partlyChangedBy({ privacy, rules }: RulesFile): ReadonlySet<string> {
   });
   const cutsUrls = privacy.cutQuery.length > 0 || privacy.cutFragment;
   return new Set(
-    [...paths, ...(cutsUrls ? urlProperties : []), ...(privacy.cookieless ? visitorPaths : [])]
+    [
+      ...paths,
+      ...(cutsUrls ? urlProperties : []),
+      ...(privacy.cookieless ? [...visitorPaths, "options."] : []),
+    ]
       .filter((path) => path.includes("."))
       .map((path) => path.slice(0, path.indexOf("."))),
   );

@@ -5,8 +5,17 @@
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../platform/base/day.ts";
 import { judgeTime } from "../records/event-time.ts";
-import type { ItemView } from "../records/item-view.ts";
-import { Row } from "../records/table.ts";
+import { extraTypes, type ItemView, isObjectOrNothing, typeAt } from "../records/item-view.ts";
+import { isEmptyArray } from "../records/property-check.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  FieldShift,
+  MoreShift,
+  Row,
+  TokenType,
+} from "../records/table.ts";
 import { type RequestFacts, Verdict } from "../records/verdict.ts";
 import type { SaltOf } from "./address.ts";
 import { localDayOf } from "./local-days.ts";
@@ -227,14 +236,27 @@ function originOf(url: string): string {
   return /^[a-z][a-z\d+.-]*:\/\/[^/?#\\]+/i.exec(url)?.[0] ?? "";
 }
 
-const flagBytes = Buffer.from(`"${flagName}"`);
-/** The name in the options of the newer protocol is without the dollar sign. */
-const nameBytes = Buffer.from("cookieless_mode");
-
-/** Returns whether an item, as it was sent, may be a cookieless event. */
-export function mayBeCookieless({ body, table, row }: ItemView): boolean {
-  return body.subarray(table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!).includes(nameBytes);
+/**
+ * Returns whether the item is an object whose parts with members are objects or absent. An array or
+ * a string may contain the values of a visitor.
+ */
+export function hasReadableParts(item: ItemView): boolean {
+  const { body, table, row } = item;
+  const [fields, more] = [table[row + Row.FieldTypes]!, table[row + Row.MoreTypes]!];
+  const extra = extraOf(table, row);
+  const isReadable = (type: TokenType, at: number): boolean =>
+    isObjectOrNothing(type) ||
+    (type === TokenType.Array && isEmptyArray(body, table[at]!, table[at + 1]!));
+  return (
+    typeAt(more, MoreShift.Item) === TokenType.Object &&
+    isReadable(typeAt(fields, FieldShift.Properties), row + Row.PropertiesStart) &&
+    isReadable(typeAt(fields, FieldShift.Set), row + Row.SetStart) &&
+    isReadable(typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart) &&
+    isReadable(typeAt(extraTypes(item), ExtraShift.Options), extra + Extra.OptionsStart)
+  );
 }
+
+const flagBytes = Buffer.from(`"${flagName}"`);
 
 /** Finds the plain items of a slice that have the flag, in one pass over their text. */
 export class FlagSearch {

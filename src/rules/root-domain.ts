@@ -5,8 +5,8 @@ import { Buffer } from "node:buffer";
 import { isIPv6 } from "node:net";
 import { getDomain } from "tldts";
 
-/** Maximum bytes of a host that is parsed. A DNS name has at most 253 bytes. */
-const hostBytesMax = 253 + ":65535".length;
+/** Maximum bytes of a host with its port that is parsed. A DNS name has at most 253 bytes. */
+const hostBytesMax = 259;
 /** The time to parse other characters than ASCII grows with the square of their number. */
 const unicodeHostCharsMax = 63;
 

@@ -68,6 +68,7 @@ export interface TestServerConfig {
   /** Default: the inflater of the addon. If it is undefined, node:zlib decompresses all bodies. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
+  readonly readsUserAgent?: () => boolean;
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
   readonly monotonicMs?: () => number;
@@ -113,6 +114,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     refusal: () => server.refusal,
     inflater: "inflater" in config ? config.inflater : new (loadAddon().Inflater)(),
     peek: config.peek,
+    ...(config.readsUserAgent && { readsUserAgent: config.readsUserAgent }),
     connection: { ...addon, connectionId: config.connectionId ?? addon.connectionId },
     certificate: config.certificate,
     files: config.files,

@@ -361,18 +361,57 @@ describe("a rejected cookieless event", () => {
   });
 });
 
+const visitorText = JSON.stringify({ $cookieless_mode: true, $raw_user_agent: browser });
 test.each([
   ["an array", [cookielessEvent()]],
   ["a string", JSON.stringify(cookielessEvent())],
+  ["an event with a text as properties", { event: "seen", properties: visitorText }],
+  ["an event with a list as properties", { event: "seen", properties: [visitorText] }],
+  ["an event with a text as $set", cookielessEvent({}, { event: "", $set: browser })],
+  ["an event with a list as $set_once", cookielessEvent({}, { event: "", $set_once: [browser] })],
+  ["an event with a text as options", cookielessEvent({}, { event: "", options: browser })],
 ])("%s in a batch is not retained, because it may contain a cookieless event", (_, item) => {
   const options = { rules: cookielessRules(), clientAddress };
   const { records, quarantined } = take({ batch: [item, { event: "seen" }] }, options);
   expect([records, quarantined]).toEqual([[], [JSON.stringify({ event: "seen" })]]);
 });
 
+describe("a rejected event with repeated members is retained with the last ones, without the visitor's data", () => {
+  const properties = JSON.stringify(cookielessEvent({ $ip: clientAddress }).properties);
+  const agent = JSON.stringify({ $raw_user_agent: browser, $ip: clientAddress });
+  test.each([
+    ["properties", `"properties":${properties},"properties":${properties}`],
+    [
+      "properties, of which the last are not cookieless",
+      `"properties":${properties},"properties":{}`,
+    ],
+    [
+      "properties in another spelling",
+      `"propertie\\u0073":${properties},"properties":${properties}`,
+    ],
+    [
+      "properties, of which the first is a text",
+      `"properties":${JSON.stringify(properties)},"properties":${properties}`,
+    ],
+    ["$set", `"$set":${agent},"$set":{"a":1},"properties":${properties}`],
+    ["$set_once", `"$set_once":${agent},"$set_once":{"a":1},"properties":${properties}`],
+    [
+      "a member inside",
+      `"properties":{"$ip":"${clientAddress}","a":{"b":"Mozilla","b":1},${properties.slice(1)}`,
+    ],
+  ])("%s", (_, members) => {
+    const { quarantined } = take(`{"batch":[{"event":"",${members}}]}`, {
+      rules: cookielessRules(),
+      clientAddress,
+    });
+    expect(quarantined).toHaveLength(1);
+    expect(quarantined[0]).not.toMatch(/Mozilla|203\.0\.113/);
+  });
+});
+
 describe("without the salt of the day", () => {
   const withoutSalt = cookielessRules([], {}, () => undefined);
-  const exchange = { receivedAtMs, userAgentHeader: browser };
+  const exchange = { receivedAtMs, userAgent: browser };
   const send = async (kit: IntakeKit, batch: readonly object[]) => {
     const sent = kit.send(Buffer.from(JSON.stringify({ api_key: "key_a", batch })), {
       senderAddress: clientAddress,

@@ -43,7 +43,7 @@ test("in each zone of this machine, a day has its midnight and its last millisec
 test("the time zones are read once, however often they change", () => {
   const created = vi.spyOn(Intl, "DateTimeFormat");
   onTestFinished(() => created.mockRestore());
-  const zones = Intl.supportedValuesOf("timeZone");
+  const zones = [...Intl.supportedValuesOf("timeZone"), "Etc/Unknown"];
   const readAll = () => {
     for (const zone of zones)
       for (const time of ["2026-06-15T00:30Z", "2026-06-15T12:00Z", "2026-06-15T23:30Z"])

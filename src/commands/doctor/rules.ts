@@ -4,6 +4,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import { type BucketPlace, DamagedEntryError } from "../../gateway/projects/registry/bucket.ts";
 import { onceLed } from "../../gateway/projects/registry/leader-wait.ts";
+import { type DamagedSalt, damagedSalts } from "../../gateway/projects/rules/daily-salts.ts";
 import {
   projectsWithVersions,
   readSecret,
@@ -31,6 +32,9 @@ export async function checkRules(
     const found = await Promise.all(asked.map((one) => checkProject(connection, place, one)));
     findings.push(...found.flat());
   }
+  // The salts of a leaf node are at the hub.
+  const damaged = place.hubDomain === undefined ? await damagedSalts(connection, place) : [];
+  findings.push(...damaged.map(withoutSalt));
   if (findings.length > 0 || withRules.length === 0) return findings;
   const all = withRules.length === 1 ? "1 project has" : `${withRules.length} projects have`;
   return [check.ok(`${all} rules that this release can use`)];
@@ -40,6 +44,13 @@ function withoutVersion(id: string): Finding {
   return check.fail(
     `the registry entry of project ${id} has no version of its rules, although the rules bucket has versions: gateways that start reject the project's events with 503`,
     `choose a version (\`penstock rules history ${id}\`) and use it (\`penstock rules rollback ${id} VERSION\`), or apply the file again (\`penstock rules apply ${id} FILE\`); to end all rules, apply a file with \`rules: []\``,
+  );
+}
+
+function withoutSalt({ projectId, day, stream, sequence }: DamagedSalt): Finding {
+  return check.fail(
+    `the salt of project ${projectId} for ${day} is damaged: gateways answer its cookieless events of that day with 503, and store no hashed addresses`,
+    `remove it (\`nats stream rmm ${stream} ${sequence}\`): gateways create another one within a minute`,
   );
 }
 

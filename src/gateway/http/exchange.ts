@@ -146,14 +146,11 @@ export class HttpExchange implements Exchange {
     return this.body.hint;
   }
 
-  get userAgentHeader(): string {
-    const connection = this.#connection;
-    return connection.isShared ? this.userAgent : connection.userAgent;
-  }
-
   get isBot(): boolean {
     const connection = this.#connection;
-    return connection.isShared ? isKnownBot(this.userAgent) : connection.isBot;
+    if (this.userAgent !== connection.agent) return isKnownBot(this.userAgent);
+    connection.isBot ??= isKnownBot(this.userAgent);
+    return connection.isBot;
   }
 
   /** The SDK's own name has precedence over the User-Agent, which may name its HTTP library. */

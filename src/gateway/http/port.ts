@@ -64,8 +64,8 @@ export interface Exchange extends ClientWarningOrigin {
    */
   readonly senderAddress: string;
   readonly bytesArrived: number;
-  /** The whole User-Agent header, or "". */
-  readonly userAgentHeader?: string;
+  /** The User-Agent header, if the rules of any project need it. Else it may be a client's name. */
+  readonly userAgent?: string;
   /** Whether the User-Agent is a known bot. Determined at the first use. */
   readonly isBot?: boolean;
   readonly querySentAtMs: number;

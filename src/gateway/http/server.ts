@@ -51,6 +51,8 @@ interface HttpServerOptions {
   readonly clientWarnings?: ClientWarningTaker;
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
+  /** Whether the User-Agent of each request is needed, because reading it takes time. */
+  readonly readsUserAgent?: () => boolean;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
   readonly workMs?: (() => number) | undefined;
@@ -238,7 +240,8 @@ export class HttpServer {
       exchange.isBeingRead = false;
     });
     const everyLine = this.#clients.isReadByOthers(request);
-    exchange.userAgent = this.#clients.agentOf(request, everyLine);
+    const isNeeded = this.#options.readsUserAgent?.() === true;
+    exchange.userAgent = this.#clients.agentOf(request, { isRead: everyLine, isNeeded });
     const isLong = bytesDeclared < 0 || bytesDeclared > EXPECTED_BYTES_MIN;
     if (this.#clients.expects(request, { isRead: everyLine, isLong }))
       this.#continueIfAsked(response, request);

@@ -5,11 +5,11 @@ import { Buffer } from "node:buffer";
 import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import { SentWith } from "../../platform/base/sent-with.ts";
 import { judgeItem, judgeLengths } from "../../records/guards.ts";
-import { type ItemView, isPlain, typeAt } from "../../records/item-view.ts";
+import { type ItemView, isPlain } from "../../records/item-view.ts";
 import { mergedBytesMax, namesBytesMax, PersonFields } from "../../records/person-fields.ts";
 import type { RecordWriter } from "../../records/record.ts";
 import type { RecordTemplate } from "../../records/record-template.ts";
-import { Header, MoreShift, Row, type Scanner, TokenType } from "../../records/table.ts";
+import { Header, Row, type Scanner, TokenType } from "../../records/table.ts";
 import {
   forgetReplaced,
   isStorable,
@@ -21,7 +21,7 @@ import {
 } from "../../records/verdict.ts";
 import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
-import { mayBeCookieless } from "../../rules/cookieless.ts";
+import { hasReadableParts } from "../../rules/cookieless.ts";
 import { SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
@@ -248,10 +248,7 @@ export class ItemTaker {
     return undefined;
   }
 
-  /**
-   * Puts the current item of the body into quarantine, as the client sent it. If it is cookieless,
-   * the values that are not stored are removed.
-   */
+  /** Puts the current item of the body into quarantine, if it may be stored. */
   #quarantine(job: Job, why: Pick<QuarantinedItem, "reason" | "detail" | "rule">): void {
     const item = this.#storableItem(job);
     if (item === undefined) return;
@@ -260,22 +257,31 @@ export class ItemTaker {
     job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.version });
   }
 
-  /** Returns undefined if the item may have values of a cookieless event that must not be stored. */
+  /**
+   * Returns the current item of the body as the client sent it. In a project with `cookieless`,
+   * returns it in normal form, in which each member is there once, and removes the values that are
+   * not stored of a cookieless event. Returns undefined if this is not possible.
+   */
   #storableItem(job: Job): ItemView | undefined {
     const cursor = this.#cursor;
     const { rules } = job;
     if (rules?.cookieless === undefined || job.quarantine === undefined) return cursor;
-    // An array or a string may contain an event.
-    if (!isObject(cursor)) return undefined;
+    if (!hasReadableParts(cursor)) return undefined;
     // The quarantine does not store such a large item.
     if (bytesOf(cursor) > slowItemBytesMax) return cursor;
-    if (isPlain(cursor) && !mayBeCookieless(cursor)) return cursor;
+    const verdict = this.#otherVerdict;
+    const normalForm = (): ItemView | undefined => this.#plainForm.of(cursor, verdict, job.tally);
     try {
-      const whole = this.#wholeItem(job, this.#otherVerdict);
-      if (whole === undefined) return undefined;
-      const scanner = this.#scannerOf(job, whole);
+      const { additions } = job;
+      const plain = normalForm();
+      const whole =
+        plain === undefined || additions === undefined
+          ? plain
+          : this.#plainForm.withAdditions(plain, additions, verdict);
+      if (whole === undefined || !hasReadableParts(whole)) return undefined;
+      const scanner = this.#slowScanner;
       const item = this.#ruled.withoutVisitor(rules, job, { item: whole, scanner });
-      return item === whole ? cursor : item;
+      return item === whole && additions !== undefined ? normalForm() : item;
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       this.#reportOnce(bug);
@@ -409,10 +415,6 @@ export class ItemTaker {
     this.#bugsReported.add(text);
     this.#onBug(bug);
   }
-}
-
-function isObject({ table, row }: ItemView): boolean {
-  return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
 function bytesOf({ table, row }: ItemView): number {

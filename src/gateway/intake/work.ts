@@ -220,10 +220,10 @@ export class Work implements RequestFacts, RequestOfRules {
   }
 
   /** A replay comes from an operator, not from the client. */
-  #visitorOf({ senderAddress, userAgentHeader, isReplay }: Exchange): Visitor {
+  #visitorOf({ senderAddress, userAgent, isReplay }: Exchange): Visitor {
     return {
       address: isReplay ? "" : senderAddress,
-      userAgent: isReplay ? "" : (userAgentHeader ?? ""),
+      userAgent: isReplay ? "" : (userAgent ?? ""),
       request: this,
     };
   }

@@ -1,7 +1,8 @@
-import { jetstream } from "@nats-io/jetstream";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { addProject } from "../../../src/gateway/projects/registry/commands.ts";
+import { DailySalts } from "../../../src/gateway/projects/rules/daily-salts.ts";
 import { applyRules } from "../../../src/gateway/projects/rules/versions.ts";
 import { doctorAt, expectOne, makeStreams, serverWith } from "./doctor-kit.ts";
 
@@ -18,6 +19,21 @@ test("doctor reports rules that gateways cannot use, and shows no text of them",
   expect(expectOne(await doctorAt(server), "rules", "ok").found).toBe(
     "1 project has rules that this release can use",
   );
+  const salts = new DailySalts({
+    ...at,
+    connection,
+    log: { warn: () => {} },
+    wallMs: () => Date.now(),
+  });
+  onTestFinished(() => salts.close());
+  await salts.provide("shop");
+  await doctorAt(server).then((run) => expectOne(run, "rules", "ok"));
+  await jetstream(connection).publish("$KV.penstock_salts.shop.20000", "short");
+  expect(expectOne(await doctorAt(server), "rules", "fail").found).toContain(
+    "the salt of project shop for 2024-10-04 is damaged",
+  );
+  const manager = await jetstreamManager(connection);
+  await manager.streams.purge("KV_penstock_salts");
   await jetstream(connection).publish("$KV.penstock_rules.shop.1", '{"format":9}');
   const run = await doctorAt(server);
   expect(expectOne(run, "rules", "fail").found).toContain(

@@ -94,13 +94,19 @@ test("two gateways give a visitor the same id of the day, and other visitors, si
   expect(ids).not.toContain(ofOther!["distinct_id"]);
 });
 
-test("the User-Agent of a connection counts for each of its requests", async () => {
+test("the User-Agent of each request counts, also on a connection of a proxy without X-Forwarded-For", async () => {
   const project = await projectWithRule();
   const { $raw_user_agent: _, ...properties } = event().properties;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const headers = { "user-agent": browser };
-  for (const sent of [properties, properties, event().properties]) {
+  const other = "Mozilla/5.0 (Windows NT 10.0) Firefox/140.0";
+  for (const [userAgent, sent] of [
+    [browser, properties],
+    [other, properties],
+    [browser, properties],
+    [other, event().properties],
+  ] as const) {
     const batch = [{ ...event(), properties: sent }];
+    const headers = { "user-agent": userAgent, "x-real-ip": address };
     const sending = request(`${first.url}/batch/`, { method: "POST", agent, headers });
     sending.end(JSON.stringify({ api_key: project.key, batch }));
     const [answer] = (await once(sending, "response")) as [IncomingMessage];
@@ -110,8 +116,9 @@ test("the User-Agent of a connection counts for each of its requests", async () 
   }
   agent.destroy();
   const events = (await first.events(project)).filter(isNoProbe);
-  expect(events).toHaveLength(3);
-  expect(new Set(events.map((one) => one["distinct_id"])).size).toBe(1);
+  const ids = events.map((one) => one["distinct_id"]);
+  expect(ids).toEqual([ids[0], ids[1], ids[0], ids[0]]);
+  expect(ids[1]).not.toBe(ids[0]);
 });
 
 test("an event of the newer protocol has the same id", async () => {
@@ -120,19 +127,25 @@ test("an event of the newer protocol has the same id", async () => {
   const { token: _, distinct_id: __, $cookieless_mode: ___, ...properties } = event().properties;
   const sent = { distinct_id: "$posthog_cookieless", timestamp, properties };
   const options = { cookieless_mode: true, process_person_profile: true };
-  const batch = ["$pageview", "wrong"].map((name) => v1Event({ ...sent, event: name, options }));
+  const unreadable = { cookieless_mode: "yes", other: browser };
+  const batch = [
+    ...["$pageview", "wrong"].map((name) => v1Event({ ...sent, event: name, options })),
+    v1Event({ ...sent, event: "$pageview", options: unreadable }),
+  ];
   const headers = { ...v1Headers(project.key), "x-forwarded-for": address };
   expect(outcomes(await postV1(second, v1Body(batch), headers))).toEqual([
     "ok",
     "drop: quarantined",
+    "warning: invalid_options",
   ]);
-  const ids = async () =>
-    (await first.events(project)).filter(isNoProbe).map((one) => one["distinct_id"]);
-  expect(new Set(await ids()).size).toBe(1);
-  expect(await ids()).toHaveLength(2);
-  await replayOne(project, "wrong v1");
+  const events = async () => (await first.events(project)).filter(isNoProbe);
+  const ids = async () => (await events()).map((one) => one["distinct_id"]);
   expect(new Set(await ids()).size).toBe(1);
   expect(await ids()).toHaveLength(3);
+  expect(JSON.stringify(await events())).not.toMatch(/198\.51\.100|Mozilla/);
+  await replayOne(project, "wrong v1");
+  expect(new Set(await ids()).size).toBe(1);
+  expect(await ids()).toHaveLength(4);
 });
 
 async function replayOne(project: { id: string }, name: string) {

@@ -8,7 +8,7 @@ import {
   createTrust,
   type Network,
 } from "../../../platform/base/addresses.ts";
-import { isKnownBot } from "../../../rules/bots.ts";
+import { agentCharactersMax } from "../../../rules/bots.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
 import type { ConnectionId } from "./connection-id.ts";
@@ -93,16 +93,23 @@ export class AddressSource {
     return true;
   }
 
-  agentOf(request: HttpRequest, isRead: boolean): string {
+  /**
+   * Returns the User-Agent of the request. If it is not needed, and the connection belongs to a
+   * single client, returns the name of the client in the first request.
+   */
+  agentOf(
+    request: HttpRequest,
+    { isRead, isNeeded }: { readonly isRead: boolean; readonly isNeeded: boolean },
+  ): string {
     const { connection } = this.#peers;
-    if (connection.isShared) return request.getHeader("user-agent");
-    if (isRead) {
-      const agent = request.getHeader("user-agent");
-      connection.userAgent = agent;
-      connection.agent = clientName(agent);
-      connection.isBot = isKnownBot(agent);
+    if (!isNeeded && !connection.isShared) {
+      if (isRead) connection.setAgent(clientName(request.getHeader("user-agent")));
+      return connection.agent;
     }
-    return connection.agent;
+    const agent = request.getHeader("user-agent");
+    if (isNeeded && agent !== connection.agent && agent.length <= agentCharactersMax)
+      connection.setAgent(agent);
+    return agent;
   }
 
   /**

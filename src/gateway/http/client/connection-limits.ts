@@ -38,12 +38,10 @@ interface ConnectionOfRequest {
 export class OpenConnection {
   address: string;
   isShared = false;
-  /** The name of the client. */
+  /** The last User-Agent, or the name of the client. */
   agent = "";
-  /** The whole User-Agent of the first request. */
-  userAgent = "";
-  /** Whether the User-Agent of the first request is a known bot. */
-  isBot = false;
+  /** Whether `agent` is a known bot; undefined if that has not been determined. */
+  isBot: boolean | undefined = undefined;
   expects = false;
   request: ConnectionOfRequest | undefined = undefined;
   usedAt = 0;
@@ -57,6 +55,11 @@ export class OpenConnection {
     this.response = response;
     this.#uses = uses;
     this.usedAt = uses.count++;
+  }
+
+  setAgent(agent: string): void {
+    this.agent = agent;
+    this.isBot = undefined;
   }
 
   get isIdle(): boolean {

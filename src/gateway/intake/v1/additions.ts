@@ -25,6 +25,14 @@ const switches = [
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
+/**
+ * Returns whether options that are not read may have `cookieless_mode`, perhaps with escapes. Then
+ * the event counts as cookieless, so that it is not stored with the data of its visitor.
+ */
+function mayHaveFlag(token: Buffer): boolean {
+  return token.includes("cookieless_mode") || token.includes("\\");
+}
+
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
@@ -66,7 +74,7 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
   const ignore = (): void => keepReplaced(ignored, "options", token);
   if (type !== TokenType.Object || token.length > additionBytesMax) {
     ignore();
-    return "";
+    return mayHaveFlag(token) ? '"$cookieless_mode":true' : "";
   }
   const options = JSON.parse(token.toString()) as Record<string, unknown>;
   const members: string[] = [];
@@ -75,7 +83,8 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
     if (value === undefined || value === null) continue;
     const isOn = switchOf(value);
     if (isOn === undefined) ignore();
-    else members.push(`"${property}":${isOn}`);
+    if (isOn !== undefined || option === "cookieless_mode")
+      members.push(`"${property}":${isOn ?? true}`);
   }
   const { product_tour_id: tour } = options;
   if (tour !== undefined && tour !== null) {

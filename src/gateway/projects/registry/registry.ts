@@ -109,6 +109,11 @@ export class Registry implements ProjectLookup {
     return this.#rules.faulty;
   }
 
+  /** Whether the rules of any project read the User-Agent of requests. */
+  get readsUserAgent(): boolean {
+    return this.#rules.readsUserAgent;
+  }
+
   /** The counters of the rules and schemas of all projects. */
   get ruleCounts(): Pick<RuleCounts, "ruleSamples" | "schemaSamples"> {
     return this.#rules.counts;

@@ -61,6 +61,8 @@ export class RulesLoader {
   readonly #loading = new Set<Promise<void>>();
   readonly salts: DailySalts;
   readonly counts = new RuleCounts();
+  /** Whether the rules in use of any project read the User-Agent of requests. */
+  readsUserAgent = false;
   #isPrepared = false;
 
   constructor(options: RulesLoaderOptions & { readonly retryMs?: number }) {
@@ -110,6 +112,7 @@ export class RulesLoader {
     this.#queue.delete(projectId);
     this.salts.release(projectId);
     this.counts.forget(projectId);
+    this.#findReaders();
   }
 
   /** Number of projects whose version in the registry is not in use here. */
@@ -175,6 +178,7 @@ export class RulesLoader {
       if (isNew || wanted.fault !== undefined)
         log.info({ project: projectId, version }, "rules: in use");
       Object.assign(wanted, { rules, source, fault: undefined });
+      this.#findReaders();
       if (isNew) onLoaded(projectId);
     } catch (error) {
       if (this.#wanted.get(projectId) !== wanted || this.#closing.signal.aborted) return;
@@ -182,6 +186,12 @@ export class RulesLoader {
       const isFinal = error instanceof UnusableRulesError;
       if (!isFinal) void this.#retryLater(projectId, wanted);
     }
+  }
+
+  #findReaders(): void {
+    this.readsUserAgent = false;
+    for (const { rules } of this.#wanted.values())
+      if (rules?.readsUserAgent === true) this.readsUserAgent = true;
   }
 
   #setFault(projectId: string, wanted: Wanted, reason: string): void {

@@ -96,7 +96,6 @@ describe("a v1 event's fields outside its properties", () => {
     [{ window_id: "w".repeat(4_096) }],
     [{ options: [1] }],
     [{ options: "x" }],
-    [{ options: { cookieless_mode: "yes" } }],
     [{ options: { disable_skew_correction: [] } }],
     [{ options: { process_person_profile: "2" } }],
     [{ options: { product_tour_id: true } }],
@@ -111,11 +110,27 @@ describe("a v1 event's fields outside its properties", () => {
     expect(replaced).toEqual({ [name]: isLong ? long(value).slice(0, 256) : value });
   });
 
+  test.each([
+    [{ cookieless_mode: "yes" }],
+    [{ cookieless_mode: [] }],
+    [{ cookieless_mode: true, other: "x".repeat(4_096) }],
+    ["cookieless_mode"],
+    [["\u0000ookieless_mode"]],
+  ])("count as cookieless if they are unreadable and may have the option: %j", (options) => {
+    const { properties } = withAdditions({ options }, 0);
+    expect(properties).toMatchObject({ $cookieless_mode: true });
+    expect(replaced).toHaveProperty("options");
+  });
+
   test("lose only the unreadable option", () => {
-    const options = { cookieless_mode: "x", process_person_profile: false, product_tour_id: 1.5 };
+    const options = {
+      disable_skew_correction: "x",
+      process_person_profile: false,
+      product_tour_id: 1.5,
+    };
     const { properties } = withAdditions({ options, session_id: [], window_id: "w" }, 0);
     expect(properties).toMatchObject({ $window_id: "w", $process_person_profile: false });
-    expect(Object.keys(properties!)).not.toContain("$cookieless_mode");
+    expect(Object.keys(properties!)).not.toContain("$ignore_sent_at");
     expect(replaced).toEqual({ options, session_id: [] });
   });
 

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { jetstream } from "@nats-io/jetstream";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
 import { DailySalts, removeSalts } from "../../../../src/gateway/projects/rules/daily-salts.ts";
 import { dayMs } from "../../../../src/platform/base/day.ts";
@@ -12,12 +12,14 @@ const day = 20_000;
 const morningMs = day * dayMs + 11 * 3_600_000;
 const hourMs = 3_600_000;
 
-function saltsAt(place: ReturnType<typeof newPlace>, clock: { nowMs: number }) {
+/** `clock` is that of nats-server, and `errorMs` the difference of the gateway's clock. */
+function saltsAt(place: ReturnType<typeof newPlace>, clock: { nowMs: number }, errorMs = 0) {
   const warnings: string[] = [];
   const salts = new DailySalts({
     ...place,
     connection: rig.connection,
-    wallMs: () => clock.nowMs,
+    wallMs: () => clock.nowMs + errorMs,
+    serverMsOf: () => clock.nowMs,
     log: { warn: (_, message) => void warnings.push(message) },
   });
   onTestFinished(() => salts.close());
@@ -108,6 +110,64 @@ test("a gateway that starts late has the salts of the days that are not over", a
   for (const of of [day - 1, day, day + 1])
     expect(hexOf(late.saltOf("shop", of)!)).toBe(hexOf(first.saltOf("shop", of)!));
 });
+
+test("a gateway whose clock is wrong neither creates nor erases salts of other days, and reports it", async () => {
+  const place = newPlace();
+  const clock = { nowMs: morningMs };
+  const right = saltsAt(place, clock);
+  await right.provide("shop");
+  const salt = right.saltOf("shop", day)!;
+  for (const errorMs of [2 * dayMs, -2 * dayMs]) {
+    const wrong = saltsAt(place, clock, errorMs);
+    await wrong.provide("shop");
+    await wrong.eraseOld();
+    expect(hexOf(wrong.saltOf("shop", day)!)).toBe(hexOf(salt));
+    expect(wrong.saltOf("shop", day + errorMs / dayMs)).toBeUndefined();
+    expect(wrong.warnings).toEqual([expect.stringContaining("differ by more than an hour")]);
+  }
+  expect(isInStore(salt)).toBe(true);
+  expect(right.warnings).toEqual([]);
+});
+
+test("the time of nats-server is that of its clock", async () => {
+  const salts = new DailySalts({
+    ...newPlace(),
+    connection: rig.connection,
+    wallMs: () => 0,
+    log: { warn: () => {} },
+  });
+  onTestFinished(() => salts.close());
+  await salts.provide("shop");
+  expect(salts.saltOf("shop", Math.floor(Date.now() / dayMs))).toHaveLength(32);
+  expect(salts.saltOf("shop", 0)).toBeUndefined();
+});
+
+test.each(["the bucket", "a salt"])(
+  "after the loss of %s, all gateways have the same new salt again, and report it",
+  async (lost) => {
+    const place = newPlace();
+    const clock = { nowMs: morningMs };
+    const gateways = [saltsAt(place, clock), saltsAt(place, clock)];
+    for (const one of gateways) await one.provide("shop");
+    const before = gateways[0]!.saltOf("shop", day)!;
+    const manager = await jetstreamManager(rig.connection);
+    const stream = `KV_${place.prefix}_salts`;
+    if (lost === "the bucket") await manager.streams.delete(stream);
+    else {
+      const subject = `$KV.${place.prefix}_salts.shop.${day}`;
+      const message = await manager.streams.getMessage(stream, { last_by_subj: subject });
+      await manager.streams.deleteMessage(stream, message!.seq);
+    }
+    for (const one of gateways) await one.provide("shop");
+    const after = gateways.map((one) => hexOf(one.saltOf("shop", day)!));
+    expect(new Set(after).size).toBe(1);
+    expect(after[0]).not.toBe(hexOf(before));
+    for (const { warnings } of gateways)
+      expect(warnings).toEqual([
+        expect.stringContaining("daily salts: the bucket has lost a salt"),
+      ]);
+  },
+);
 
 test("removeSalts overwrites the salts of one project", async () => {
   const place = newPlace();
