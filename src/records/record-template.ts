@@ -39,6 +39,15 @@ function tailsOf(historical: boolean): readonly Buffer[] {
 const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
+/**
+ * Copies all bytes to the target, which must have space for them. Returns their end. Takes less
+ * time than `Buffer.copy`, which checks and computes a range.
+ */
+export function writeWhole(bytes: Buffer, target: Buffer, at: number): number {
+  target.set(bytes, at);
+  return at + bytes.length;
+}
+
 export class RecordTemplate {
   /** The beginning of a record, up to the event. At `uuidAt`, it has spaces for the uuid. */
   readonly head: Buffer;
@@ -71,13 +80,13 @@ export class RecordTemplate {
   }
 
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
-    if (!this.#isFirst) return at + this.#endOf(verdict).copy(target, at);
+    if (!this.#isFirst) return writeWhole(this.#endOf(verdict), target, at);
     // Joining the pieces is useful only from the second record on, and most requests have only one.
     this.#isFirst = false;
-    let end = at + this.#received.copy(target, at);
+    let end = writeWhole(this.#received, target, at);
     const origin = this.#originOf(verdict);
     if (origin !== "") end += target.write(origin, end, "latin1");
-    return end + this.#tails[tailIndex(verdict)]!.copy(target, end);
+    return writeWhole(this.#tails[tailIndex(verdict)]!, target, end);
   }
 
   writeReceivedAt(target: Buffer, at: number): number {
