@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
+import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { SentWith } from "../platform/base/sent-with.ts";
 import { storedTimestampBytes } from "./timestamp.ts";
@@ -24,6 +25,10 @@ const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
 const receivedAtStart = beforeReceivedAt.length;
 const headsMax = 1_024;
+const beforeAddress = Buffer.from('"ip":"');
+const afterAddress = Buffer.from('",');
+const beforeRules = Buffer.from('"rules":');
+const noSentAt = Buffer.alloc(0);
 
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
@@ -39,45 +44,83 @@ function tailsOf(historical: boolean): readonly Buffer[] {
 const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
+/**
+ * Copies all bytes to the target, which must have space for them. Returns their end. Takes less
+ * time than `Buffer.copy`, which checks and computes a range.
+ */
+export function writeWhole(bytes: Buffer, target: Buffer, at: number): number {
+  target.set(bytes, at);
+  return at + bytes.length;
+}
+
+function writeLatin1(text: string, target: Buffer, at: number): number {
+  // For a text as short as an address, a call of `Buffer.write` takes longer.
+  for (let index = 0; index < text.length; index++) target[at + index] = text.charCodeAt(index);
+  return at + text.length;
+}
+
 export class RecordTemplate {
   /** The beginning of a record, up to the event. At `uuidAt`, it has spaces for the uuid. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
-  readonly #origin: string;
-  readonly #rules: string;
+  /** The member `sent_at`; empty without it. */
+  readonly #sentAt: Buffer;
+  readonly #address: string;
+  readonly #rulesVersion: number | undefined;
   readonly #tails: readonly Buffer[];
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
   constructor(
     context: RecordContext,
-    { head, received, origin }: { head: Buffer; received: Buffer; origin: string },
+    { head, received, sentAt }: { head: Buffer; received: Buffer; sentAt: Buffer },
   ) {
     this.head = head;
     this.receivedAtMs = context.receivedAtMs;
-    this.hasSentAt = !Number.isNaN(context.sentAtMs);
+    this.hasSentAt = sentAt.length > 0;
     this.#received = received;
-    this.#origin = origin;
-    this.#rules = context.rulesVersion === undefined ? "" : `"rules":${context.rulesVersion},`;
+    this.#sentAt = sentAt;
+    this.#address = context.clientAddress;
+    this.#rulesVersion = context.rulesVersion;
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
   endBytes(verdict: Verdict): number {
-    const rulesBytes = verdict.changedByRules ? this.#rules.length : 0;
-    const tailBytes = this.#tails[tailIndex(verdict)]!.length;
-    return this.#received.length + this.#origin.length + rulesBytes + tailBytes;
+    const address = this.#address;
+    let bytes = this.#received.length + this.#sentAt.length;
+    if (address !== "") bytes += beforeAddress.length + address.length + afterAddress.length;
+    if (verdict.changedByRules) bytes += this.#rulesBytes;
+    return bytes + this.#tails[tailIndex(verdict)]!.length;
+  }
+
+  get #rulesBytes(): number {
+    const version = this.#rulesVersion;
+    return version === undefined ? 0 : beforeRules.length + String(version).length + 1;
   }
 
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
-    if (!this.#isFirst) return at + this.#endOf(verdict).copy(target, at);
+    if (!this.#isFirst) return writeWhole(this.#endOf(verdict), target, at);
     // Joining the pieces is useful only from the second record on, and most requests have only one.
     this.#isFirst = false;
-    let end = at + this.#received.copy(target, at);
-    const origin = this.#originOf(verdict);
-    if (origin !== "") end += target.write(origin, end, "latin1");
-    return end + this.#tails[tailIndex(verdict)]!.copy(target, end);
+    return this.#writePieces(verdict, target, at);
+  }
+
+  #writePieces(verdict: Verdict, target: Buffer, at: number): number {
+    let end = writeWhole(this.#received, target, at);
+    if (this.hasSentAt) end = writeWhole(this.#sentAt, target, end);
+    if (this.#address !== "") {
+      end = writeWhole(beforeAddress, target, end);
+      end = writeLatin1(this.#address, target, end);
+      end = writeWhole(afterAddress, target, end);
+    }
+    if (verdict.changedByRules && this.#rulesVersion !== undefined) {
+      end = writeWhole(beforeRules, target, end);
+      end = writeLatin1(String(this.#rulesVersion), target, end);
+      target[end++] = Ascii.Comma;
+    }
+    return writeWhole(this.#tails[tailIndex(verdict)]!, target, end);
   }
 
   writeReceivedAt(target: Buffer, at: number): number {
@@ -90,19 +133,13 @@ export class RecordTemplate {
     const tail = tailIndex(verdict);
     const index = verdict.changedByRules ? tail + this.#tails.length : tail;
     this.#ends ??= new Array(2 * this.#tails.length).fill(undefined);
-    const known = this.#ends[index];
-    if (known !== undefined) return known;
-    const end = Buffer.concat([
-      this.#received,
-      Buffer.from(this.#originOf(verdict), "latin1"),
-      this.#tails[tail]!,
-    ]);
-    this.#ends[index] = end;
+    let end = this.#ends[index];
+    if (end === undefined) {
+      end = Buffer.allocUnsafe(this.endBytes(verdict));
+      this.#writePieces(verdict, end, 0);
+      this.#ends[index] = end;
+    }
     return end;
-  }
-
-  #originOf({ changedByRules }: Verdict): string {
-    return changedByRules ? this.#origin + this.#rules : this.#origin;
   }
 }
 
@@ -117,16 +154,14 @@ export class RecordTemplates {
   #receivedAtMs = Number.NaN;
   #received: Buffer = Buffer.alloc(0);
   #sentAtMs = Number.NaN;
-  #sentAt = "";
+  #sentAt = noSentAt;
 
   templateOf(context: RecordContext): RecordTemplate {
-    const { projectId, receivedAtMs, sentAtMs, clientAddress } = context;
-    const sentAt = Number.isNaN(sentAtMs) ? "" : this.#sentAtOf(sentAtMs);
-    const origin = clientAddress === "" ? sentAt : `${sentAt}"ip":"${clientAddress}",`;
+    const { projectId, receivedAtMs, sentAtMs } = context;
     return new RecordTemplate(context, {
       head: this.#headOf(projectId),
       received: this.#receivedOf(receivedAtMs),
-      origin,
+      sentAt: Number.isNaN(sentAtMs) ? noSentAt : this.#sentAtOf(sentAtMs),
     });
   }
 
@@ -152,10 +187,10 @@ export class RecordTemplates {
     return this.#received;
   }
 
-  #sentAtOf(ms: number): string {
+  #sentAtOf(ms: number): Buffer {
     if (ms !== this.#sentAtMs) {
       this.#sentAtMs = ms;
-      this.#sentAt = `"sent_at":"${new Date(ms).toISOString()}",`;
+      this.#sentAt = Buffer.from(`"sent_at":"${new Date(ms).toISOString()}",`, "latin1");
     }
     return this.#sentAt;
   }

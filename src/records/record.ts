@@ -10,6 +10,7 @@ import {
   type RecordTemplate,
   RecordTemplates,
   uuidAt,
+  writeWhole,
 } from "./record-template.ts";
 import { FieldShift, Row, TokenType } from "./table.ts";
 import { isStoredForm, storedTimestampBytes, writeTimestamp } from "./timestamp.ts";
@@ -116,41 +117,41 @@ export class JsonRecordWriter implements RecordWriter {
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
     const { body, table, row } = item;
     const target = sink.buffer;
-    let at = sink.length;
-    const end = at + template.head.copy(target, at);
-    if (verdict.uuid === "new") this.#uuids.write(target, at + uuidAt, template.receivedAtMs);
-    else writeUuid(item, verdict, target, at + uuidAt);
-    at = end;
+    const start = sink.length;
+    let at = writeWhole(template.head, target, start);
+    if (verdict.uuid === "new") this.#uuids.write(target, start + uuidAt, template.receivedAtMs);
+    else writeUuid(item, verdict, target, start + uuidAt);
     at +=
       verdict.eventText === undefined
         ? body.copy(target, at, table[row + Row.EventStart]!, table[row + Row.EventEnd]!)
         : target.write(`"${verdict.eventText}"`, at, "latin1");
-    at += beforeDistinctId.copy(target, at);
+    at = writeWhole(beforeDistinctId, target, at);
     at +=
       verdict.distinctIdText === undefined
         ? body.copy(target, at, verdict.distinctIdStart, verdict.distinctIdEnd)
         : target.write(JSON.stringify(verdict.distinctIdText), at, "utf8");
-    at += beforeTimestamp.copy(target, at);
+    at = writeWhole(beforeTimestamp, target, at);
     at = writeMoment(item, verdict, template, target, at);
     if (hasSentTimestamp(verdict) && isElsewhen(verdict)) {
-      at += beforeTimestampSent.copy(target, at);
+      at = writeWhole(beforeTimestampSent, target, at);
       at = writeTimestamp(target, at, verdict.timestampSentMs);
     }
     at = template.writeEnd(verdict, target, at);
-    at += hasProperties(table, row)
-      ? body.copy(target, at, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!)
-      : emptyProperties.copy(target, at);
+    if (hasProperties(table, row)) {
+      const from = table[row + Row.PropertiesStart]!;
+      at += body.copy(target, at, from, table[row + Row.PropertiesEnd]!);
+    } else at = writeWhole(emptyProperties, target, at);
     if (verdict.hasPersonFields) {
       at = writeSlice(beforeSet, verdict.set, target, at);
       at = writeSlice(beforeSetOnce, verdict.setOnce, target, at);
       at = writeSlice(beforeUnset, verdict.unset, target, at);
     }
     if (verdict.replaced !== "") {
-      at += beforeReplaced.copy(target, at);
+      at = writeWhole(beforeReplaced, target, at);
       at += target.write(verdict.replaced, at, "utf8");
       target[at++] = Ascii.CloseBrace;
     }
-    if (verdict.schema !== undefined) at += verdict.schema.copy(target, at);
+    if (verdict.schema !== undefined) at = writeWhole(verdict.schema, target, at);
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;
     sink.commit(at + closingBytes, 1);
@@ -210,7 +211,7 @@ function writeSlice(
   at: number,
 ): number {
   if (end === 0) return at;
-  const valueAt = at + name.copy(target, at);
+  const valueAt = writeWhole(name, target, at);
   return valueAt + bytes.copy(target, valueAt, start, end);
 }
 

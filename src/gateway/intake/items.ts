@@ -140,9 +140,8 @@ export class ItemTaker {
     let bytes = 0;
     try {
       const ruled = this.#ruledItem(job, row);
-      if (job.pending?.failed === true) return;
       if (ruled === undefined) {
-        job.tally.filter(index, this.#filterCode);
+        if (job.pending?.failed !== true) job.tally.filter(index, this.#filterCode);
         return;
       }
       item = this.#judge(job, ruled);
@@ -175,7 +174,14 @@ export class ItemTaker {
     verdict.changedByRules = job.changesAddress ?? false;
     verdict.schema = undefined;
     verdict.hidesAddress = false;
-    let ruling: Ruling = this.#isRuled ? this.#ruled.rulingOf(row) : Ruling.Unruled;
+    if (!this.#isRuled) return this.#wholeItem(job, verdict) ?? cursor;
+    return this.#followRuling(job, row);
+  }
+
+  #followRuling(job: Job, row: number): ItemView | undefined {
+    const verdict = this.#verdict;
+    const cursor = this.#cursor;
+    let ruling = this.#ruled.rulingOf(row);
     let item: ItemView = cursor;
     if (ruling === Ruling.Unruled || ruling === Ruling.None) {
       const whole = this.#wholeItem(job, verdict);
