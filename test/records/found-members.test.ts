@@ -54,7 +54,7 @@ const onlyNamed: Listed = { listsAll: false, listsContainers: false, rules: 0 };
 
 /** Rules remove some paths, but not `$set` and `$set_once` themselves. */
 function removedBy(path: number): number {
-  return path <= MemberLevel.SetOnce ? 0 : (0x8000_0003 >>> path % 3) | (path % 4);
+  return path <= MemberLevel.SetOnce ? 0 : (0x8000_0003 >>> (path % 3)) | (path % 4);
 }
 
 function placeOf(rows: readonly number[], rules = 0): Uint32Array {
