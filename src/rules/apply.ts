@@ -85,6 +85,11 @@ export class RuleApplier {
   #rules!: CompiledRules;
   #request!: RequestOfRules;
   #item!: ItemView;
+  /**
+   * The values of the event that rules have read, by their place. Rules read the same value often,
+   * and converting it takes longer than comparing it.
+   */
+  readonly #scalars = new Map<number, Scalar>();
   /** The name that a rule has given to the event. */
   #name: string | undefined = undefined;
   #hasChanges = false;
@@ -97,7 +102,8 @@ export class RuleApplier {
   refusal = "";
   readonly #cookielessMembers: CookielessMembers = {
     textOf: (path) => {
-      const value = this.#scalarAt(path, visitorTextBytesMax);
+      const entry = this.#members.entryOf(path);
+      const value = entry === 0 ? "" : this.#scalarOf(entry, visitorTextBytesMax);
       return typeof value === "string" ? value : "";
     },
     has: (path) => this.#members.has(path),
@@ -214,6 +220,7 @@ export class RuleApplier {
     this.check = undefined;
     this.cookielessId = undefined;
     this.#visitorAgent = "";
+    if (this.#scalars.size > 0) this.#scalars.clear();
   }
 
   /**
@@ -340,18 +347,18 @@ export class RuleApplier {
         if (!isObserved) this.#hasChanges = true;
       }
       if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
-        const plan = this.#rules.planOfName(this.#name);
+        const plan = this.#rules.planOfNewName(this.#name);
         this.#schema = plan.schema;
         rules = plan.rules;
-        at = rules.findIndex(({ index }) => index > rule.index) - 1;
-        if (at < -1) break;
+        at = -1;
+        while (at + 1 < rules.length && rules[at + 1]!.index <= rule.index) at++;
       }
     }
     return Outcome.Same;
   }
 
   #isRenaming(rule: CompiledRule, isObserved: boolean): boolean {
-    return !isObserved && rule.actions.some(({ kind }) => kind === "rename");
+    return !isObserved && rule.renames;
   }
 
   #matches(rule: CompiledRule): boolean {
@@ -372,7 +379,7 @@ export class RuleApplier {
         return !this.#members.has(path);
       case "equals": {
         const value = this.#isLong(path) ? undefined : this.#scalarAt(path);
-        return value !== undefined && match.values.includes(value);
+        return value !== undefined && match.values.has(value);
       }
     }
   }
@@ -400,10 +407,22 @@ export class RuleApplier {
   }
 
   /** Returns the value of a path, or the beginning of a long text; undefined for an object. */
-  #scalarAt(path: number, bytesMax: number = matchedBytesMax): Scalar | undefined {
+  #scalarAt(path: number): Scalar | undefined {
     const members = this.#members;
     const entry = members.entryOf(path);
     if (entry === 0) return undefined;
+    const start = members.startOf(entry);
+    // Changed values are in another buffer than sent ones.
+    const place = members.isSent(entry) ? start : -1 - start;
+    const known = this.#scalars.get(place);
+    if (known !== undefined) return known;
+    const value = this.#scalarOf(entry, matchedBytesMax);
+    if (value !== undefined) this.#scalars.set(place, value);
+    return value;
+  }
+
+  #scalarOf(entry: number, bytesMax: number): Scalar | undefined {
+    const members = this.#members;
     const body = members.bodyOf(entry);
     switch (members.typeOf(entry)) {
       case TokenType.PlainString:
@@ -470,7 +489,10 @@ export class RuleApplier {
     return changes;
   }
 
-  /** Hashes each member of a path. Returns whether one has a value that is hashed. */
+  /**
+   * Hashes each member of a path, unless a rule has hashed it before. Returns whether one has a value
+   * that is hashed.
+   */
   #hash(path: number, isObserved: boolean): boolean {
     const members = this.#members;
     let changes = false;
@@ -480,10 +502,14 @@ export class RuleApplier {
       const isSent = members.isSent(entry);
       // An added value is a scalar.
       if (!isSent && type >= TokenType.Object) continue;
+      if (members.isHashed(entry)) continue;
       changes = true;
       if (isObserved) continue;
       if (isSent && type !== TokenType.EscapedString) members.hash(entry);
-      else this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
+      else {
+        this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
+        members.noteHash(entry);
+      }
     }
     return changes;
   }
@@ -613,7 +639,13 @@ export class RuleApplier {
 
   /** Events without a distinct id are in every sample, because the guards drop them. */
   #isInSample(limit: number): boolean {
-    if (this.cookielessId !== undefined) return hashOfText(this.cookielessId) < limit;
+    if (this.cookielessId !== undefined) {
+      if (this.#sampledStart !== cookielessStart) {
+        this.#sampledStart = cookielessStart;
+        this.#sampleHash = hashOfText(this.cookielessId);
+      }
+      return this.#sampleHash < limit;
+    }
     const { table, row } = this.#item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId);
     if (!isNothing(type)) {
@@ -671,6 +703,9 @@ function hashOfId(
     return sampleHash(body, start + 1, end - 1);
   return hashOfText(distinctIdText(body, start, end, type).text);
 }
+
+/** In place of the start of a sent id: the last hash is that of the cookieless id. */
+const cookielessStart = -2;
 
 /** Below the limit of each sample. */
 const alwaysSampled = -1;

@@ -29,6 +29,8 @@ const State = {
   Replaced: 2,
   /** The value is the hash of the sent value, which the addon writes. */
   Hashed: 3,
+  /** The value is a hash, in the texts of the changes. */
+  ReplacedByHash: 4,
 } as const;
 
 const entriesAtFirst = 2_048;
@@ -345,6 +347,15 @@ export class EventMembers implements SchemaMembers {
     this.#states[entry - 1] = State.Hashed;
   }
 
+  /** Notes that `replace` has replaced the value by its hash. */
+  noteHash(entry: number): void {
+    this.#states[entry - 1] = State.ReplacedByHash;
+  }
+
+  isHashed(entry: number): boolean {
+    return this.#states[entry - 1]! >= State.Hashed;
+  }
+
   /** Adds a member that the event does not have. */
   add(path: number, { start, end }: ConstantText): void {
     const entry = this.#addedEnd + 1;
@@ -372,7 +383,7 @@ export class EventMembers implements SchemaMembers {
       this.#found[at + Found.ValueEnd],
     );
     const start = this.#changes.addText(this.#rules.hash.ofJson(value));
-    this.#states[entry - 1] = State.Replaced;
+    this.#states[entry - 1] = State.ReplacedByHash;
     this.#setText(entry, start, this.#changes.textsEnd);
   }
 

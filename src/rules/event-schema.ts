@@ -4,6 +4,7 @@
 import { Buffer } from "node:buffer";
 import { TokenType } from "../records/table.ts";
 import { schemaErrorsMax, schemaMember } from "../records/verdict.ts";
+import { ruleTextCharsMax } from "./limits.ts";
 import type { EventSchema, Scalar, SchemaMode } from "./rules-file.ts";
 import {
   type BytesTest,
@@ -214,16 +215,21 @@ function otherOf({ additionalProperties: other = true }: JsonSchema) {
 const missing = "is required";
 const notAllowed = "is not in the schema";
 
+/** Maximum number of errors of an event that are compared, so that equal ones take no time. */
+const errorsComparedMax = 10 * schemaErrorsMax;
+
 /** Collects the first errors. Each has the path of a property and a rule, and never a value. */
 class ErrorList {
   readonly texts: string[] = [];
+  #count = 0;
 
   get isFull(): boolean {
-    return this.texts.length >= schemaErrorsMax;
+    return this.texts.length >= schemaErrorsMax || this.#count >= errorsComparedMax;
   }
 
   add(path: string, rule: string): void {
     if (this.isFull) return;
+    this.#count++;
     const text = `${shortened(path)}: ${rule}`;
     if (!this.texts.includes(text)) this.texts.push(text);
   }
@@ -258,6 +264,11 @@ function bitsOf(tokens: readonly TokenType[]): number {
   return tokens.reduce<number>((bits, token) => bits | (1 << token), 0);
 }
 
+/** Maximum number of texts that are compared one by one, which is faster for few texts. */
+const comparedTextsMax = 8;
+/** Maximum bytes of a text in an `enum`. */
+const textBytesMax = 3 * ruleTextCharsMax;
+
 /** The schema of one value, at any level. */
 class ValueSchema {
   readonly #types: ReadonlySet<string>;
@@ -269,8 +280,9 @@ class ValueSchema {
   readonly #needsInteger: boolean;
   readonly #values: ReadonlySet<unknown> | undefined;
   readonly #valuesRule: string;
-  /** The texts of `#values`, in UTF-8. */
+  /** The texts of `#values`, in UTF-8. If there are many, their bytes as characters of Latin-1. */
   readonly #texts: readonly Buffer[];
+  readonly #manyTexts: ReadonlySet<string> | undefined;
   readonly #numbers: NumberRange | undefined;
   readonly #strings: StringForm | undefined;
   readonly #array: ArrayForm | undefined;
@@ -287,6 +299,10 @@ class ValueSchema {
     this.#texts = (values ?? []).flatMap((value) =>
       typeof value === "string" ? [Buffer.from(value)] : [],
     );
+    this.#manyTexts =
+      this.#texts.length > comparedTextsMax
+        ? new Set(this.#texts.map((text) => text.toString("latin1")))
+        : undefined;
     this.#numbers = NumberRange.of(schema);
     this.#strings = StringForm.of(schema);
     this.#array = ArrayForm.of(schema);
@@ -354,6 +370,10 @@ class ValueSchema {
   }
 
   #hasText(body: Buffer, start: number, end: number): boolean {
+    if (this.#manyTexts !== undefined)
+      return (
+        end - start <= textBytesMax && this.#manyTexts.has(body.toString("latin1", start, end))
+      );
     for (const text of this.#texts) if (isSameText(text, body, start, end)) return true;
     return false;
   }
@@ -565,16 +585,16 @@ class ObjectForm {
 
   explain(value: object, path: string, errors: ErrorList): void {
     const members = value as Readonly<Record<string, unknown>>;
-    for (const name of this.#required)
+    for (const name of this.#required) {
+      if (errors.isFull) return;
       if (!Object.hasOwn(members, name)) errors.add(`${path}.${name}`, missing);
-    for (const [name, one] of this.#values)
-      if (Object.hasOwn(members, name)) one.explain(members[name], `${path}.${name}`, errors);
-    if (this.#other === undefined) return;
+    }
+    // Not all names of the schema, because an object can be shorter than they are.
     for (const name of Object.keys(members)) {
       if (errors.isFull) return;
-      if (this.#values.has(name)) continue;
-      if (this.#other === false) errors.add(`${path}.${name}`, notAllowed);
-      else this.#other.explain(members[name], `${path}.${name}`, errors);
+      const one = this.#values.get(name) ?? this.#other;
+      if (one === false) errors.add(`${path}.${name}`, notAllowed);
+      else one?.explain(members[name], `${path}.${name}`, errors);
     }
   }
 }

@@ -15,8 +15,7 @@ import { runEffectsScenario } from "./effects/run-effects-scenario.ts";
 import { databasesOf, type EffectsResult, type EffectsScenario } from "./effects/scenario.ts";
 import { effectsScenarios } from "./effects/scenarios.ts";
 import { type LoadName, loadNames } from "./event-kinds.ts";
-import { importKilled } from "./import/import-killed.ts";
-import { runImports } from "./import/run-imports.ts";
+import { type ImportResult, importKilled, runImportKilled } from "./import/import-killed.ts";
 import { whyNoNamespaces } from "./namespaces.ts";
 import { type RunResult, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
@@ -242,89 +241,69 @@ interface Plan extends Options, Chosen {
 }
 
 async function runAll(plan: Plan): Promise<number> {
-  const {
-    named,
-    binaries,
-    faultMs,
-    short,
-    json,
-    recoveryMs: recoveryMsMax,
-    seed,
-    network,
-    delayMs,
-    syncInterval,
-  } = plan;
-  const results: RunResult[] = [];
+  const { named, effects, imports, binaries, faultMs, network, delayMs } = plan;
+  const { short, json, recoveryMs: recoveryMsMax, seed, syncInterval } = plan;
+  const form = short ? "short" : "full";
   const failures: string[] = [];
+  const results: RunResult[] = [];
+  const ofEffects: EffectsResult[] = [];
+  const ofImports: ImportResult[] = [];
   for (const binary of binaries) {
     const natsVersion = versionOf(binary);
-    for (const scenario of named) {
-      for (const load of loadsOf(plan)) {
-        process.stderr.write(
-          `${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`,
-        );
-        try {
-          const form = short ? "short" : "full";
-          const common = { load, form, binary, natsVersion, recoveryMsMax, seed, network } as const;
-          const result = await runScenario(scenario, {
-            ...common,
-            syncInterval,
-            ...(faultMs === undefined ? {} : { faultMs }),
-            ...(delayMs === undefined ? {} : { delayMs }),
-          });
-          results.push(result);
-          for (const note of result.notes) process.stderr.write(`  ${note}\n`);
-          for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
-        } catch (error) {
-          failures.push(
-            `${scenario.name}, ${load}, nats-server ${natsVersion}: ${(error as Error).message}`,
-          );
-          process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
-        }
+    const common = { form, binary, natsVersion, seed } as const;
+    const attempt = async <R extends Findings>(
+      { name, title }: Named,
+      variant: string,
+      run: () => Promise<R>,
+    ): Promise<R[]> => {
+      const what = `${name}${variant}, nats-server ${natsVersion}`;
+      process.stderr.write(`${what}: ${title}\n`);
+      try {
+        const result = await run();
+        for (const note of result.notes) process.stderr.write(`  ${note}\n`);
+        for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
+        return [result];
+      } catch (error) {
+        failures.push(`${what}: ${(error as Error).message}`);
+        process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
+        return [];
       }
-    }
+    };
+    const ofLoads = { ...common, recoveryMsMax, network, syncInterval };
+    const times = {
+      ...(faultMs === undefined ? {} : { faultMs }),
+      ...(delayMs === undefined ? {} : { delayMs }),
+    };
+    for (const scenario of named)
+      for (const load of loadsOf(plan)) {
+        const run = () => runScenario(scenario, { ...ofLoads, ...times, load });
+        results.push(...(await attempt(scenario, `, ${load}`, run)));
+      }
+    for (const scenario of effects)
+      for (const database of databasesOf(scenario)) {
+        const run = () => runEffectsScenario(scenario, { ...common, database });
+        ofEffects.push(...(await attempt(scenario, `, ${database}`, run)));
+      }
+    for (const scenario of imports)
+      ofImports.push(...(await attempt(scenario, "", () => runImportKilled(common))));
   }
-  const effects = await runEffects(plan, failures);
-  const imports = await runImports(plan, failures, versionOf);
   if (results.length > 0) process.stdout.write(`\n${tableOf(results)}`);
-  if (effects.length > 0) process.stdout.write(`\n${effectsTableOf(effects)}`);
-  if (imports.length > 0) process.stdout.write(`\n${importTableOf(imports)}`);
+  if (ofEffects.length > 0) process.stdout.write(`\n${effectsTableOf(ofEffects)}`);
+  if (ofImports.length > 0) process.stdout.write(`\n${importTableOf(ofImports)}`);
   for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
-  if (json !== undefined)
-    writeFileSync(
-      json,
-      `${JSON.stringify({ seed, results, effects, imports, failures }, undefined, 2)}\n`,
-    );
-  const isKept = [...results, ...effects, ...imports].every(({ faults }) => faults.length === 0);
+  if (json !== undefined) {
+    const all = { seed, results, effects: ofEffects, imports: ofImports, failures };
+    writeFileSync(json, `${JSON.stringify(all, undefined, 2)}\n`);
+  }
+  const isKept = [...results, ...ofEffects, ...ofImports].every(
+    ({ faults }) => faults.length === 0,
+  );
   return failures.length === 0 && isKept ? 0 : 1;
 }
 
-async function runEffects(
-  { effects, binaries, short, seed }: Plan,
-  failures: string[],
-): Promise<EffectsResult[]> {
-  const results: EffectsResult[] = [];
-  for (const binary of binaries) {
-    const natsVersion = versionOf(binary);
-    for (const scenario of effects) {
-      for (const database of databasesOf(scenario)) {
-        const what = `${scenario.name}, ${database}, nats-server ${natsVersion}`;
-        process.stderr.write(`${what}: ${scenario.title}\n`);
-        try {
-          const form = short ? "short" : "full";
-          const run = { database, form, binary, natsVersion, seed } as const;
-          const result = await runEffectsScenario(scenario, run);
-          results.push(result);
-          for (const note of result.notes) process.stderr.write(`  ${note}\n`);
-          for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
-        } catch (error) {
-          failures.push(`${what}: ${(error as Error).message}`);
-          process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
-        }
-      }
-    }
-  }
-  return results;
+interface Findings {
+  readonly notes: readonly string[];
+  readonly faults: readonly string[];
 }
 
 function loadsOf({ load, walk }: Plan): readonly LoadName[] {

@@ -15,6 +15,7 @@ import {
   type RulesFile,
   type Scalar,
 } from "../../src/rules/rules-file.ts";
+import { canonical } from "../kit/canonical-json.ts";
 import { codePoint } from "../kit/code-points.ts";
 import { receivedAtMs, take } from "../kit/items.ts";
 import { clientAddress, hashFor, saltOf } from "./cookieless-kit.ts";
@@ -234,16 +235,6 @@ function spelled(value: Json, spelling: number): string {
 
 function hex(character: string): string {
   return character.charCodeAt(0).toString(16).padStart(4, "0");
-}
-
-/** Returns a text that is the same for equal values, whatever the order of members. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "none";
-  const entries = Object.entries(value).map(
-    ([name, one]) => `${JSON.stringify(name)}:${canonical(one)}`,
-  );
-  return `{${entries.sort().join()}}`;
 }
 
 function modelOf({ fields }: SentEvent): ModelEvent {

@@ -140,6 +140,16 @@ describe("actions", () => {
     });
   });
 
+  test("a value is hashed once by several rules, and again if it is replaced between them", () => {
+    const hash = ruleOf({}, { kind: "hash", paths: ["a", "b"] });
+    const again = ruleOf({}, { kind: "set", values: new Map([["b", "new"]]) });
+    const rules = compiled([hash, hash, again, hash]);
+    const body = { event: "e", distinct_id: "u", properties: { a: 'x"y', b: 1 } };
+    const [record] = take(body, { rules }).records;
+    expect(record!["properties"]).toEqual({ a: hmac('x"y'), b: hmac("new") });
+    expect(rules.rules.map(({ counts }) => counts[RuleEffect.changed])).toEqual([1, 0, 1, 1]);
+  });
+
   test("a number and the text of its digits have the same hash", () => {
     const rules = compiled([ruleOf({}, { kind: "hash", paths: ["a"] })]);
     const [one, other] = take({ batch: [event({ a: 42 }), event({ a: "42" })] }, { rules }).records;

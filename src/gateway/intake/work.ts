@@ -106,6 +106,8 @@ export class Work implements RequestFacts, RequestOfRules {
   frames!: RequestFrames;
   #parts!: WorkParts;
   #sentAtMs = Number.NaN;
+  /** What the time since the first event went into, of a body that is processed in turns. */
+  readonly times = { beganMs: 0, eventsMs: 0, storeMs: 0 };
   #addressless: RecordTemplate | undefined = undefined;
   /** All rules of the project. The request keeps them if newer ones are loaded. */
   #projectRules: CompiledRules | undefined = undefined;

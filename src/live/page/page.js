@@ -27,6 +27,7 @@ import {
 
 const eventsShownMax = 200;
 const namesMax = 100;
+const rejectedHash = "#rejected";
 const filterInputs = { project: "project", event: "event", distinct_id: "distinct-id" };
 
 let source;
@@ -44,6 +45,16 @@ let isUnknown = false;
 function filterOf(query) {
   const found = Object.keys(filterInputs).map((name) => [name, (query.get(name) ?? "").trim()]);
   return new URLSearchParams(found.filter(([, value]) => value !== ""));
+}
+
+function addressOf(filter, hash) {
+  return `${location.pathname}${filter.size === 0 ? "" : `?${filter}`}${hash}`;
+}
+
+/** The list is in the address, so that it stays at a reload, and the back button works. */
+function goToList(hash) {
+  if (location.hash !== hash) history.pushState(null, "", addressOf(filter, hash));
+  selectRejected(hash === rejectedHash);
 }
 
 function open() {
@@ -247,18 +258,20 @@ say("zone", `times in ${zoneText()}`);
 byId("all-client-warnings").addEventListener("click", showAllClientWarnings);
 byId("pause").addEventListener("click", () => pause(!paused));
 byId("clear").addEventListener("click", clear);
-byId("list-stored").addEventListener("click", () => selectRejected(false));
-byId("list-rejected").addEventListener("click", () => selectRejected(true));
+byId("list-stored").addEventListener("click", () => goToList(""));
+byId("list-rejected").addEventListener("click", () => goToList(rejectedHash));
+addEventListener("popstate", () => selectRejected(location.hash === rejectedHash));
 byId("person-close").addEventListener("click", closePerson);
 byId("events").addEventListener("keydown", goFromRowToRow);
 byId("filter").addEventListener("submit", (submitted) => {
   submitted.preventDefault();
   const given = Object.entries(filterInputs).map(([name, id]) => [name, byId(id).value]);
   filter = filterOf(new URLSearchParams(given));
-  history.replaceState(null, "", filter.size === 0 ? location.pathname : `?${filter}`);
+  history.replaceState(null, "", addressOf(filter, location.hash));
   clear();
   open();
 });
 for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", copy);
 takeToken();
 open();
+selectRejected(location.hash === rejectedHash);

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { isKnownBot } from "../../../src/rules/bots.ts";
 import { sampleHash } from "../../../src/rules/hashing.ts";
 import type { RulesFile } from "../../../src/rules/rules-file.ts";
+import { canonical } from "../../kit/canonical-json.ts";
 import {
   applyModel,
   type Json,
@@ -174,13 +175,4 @@ function membersText({ name, properties, set, setOnce }: ModelEvent): string {
     set: plain(merged),
     setOnce: plain(setOnce ?? new Map()),
   });
-}
-
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "none";
-  const entries = Object.entries(value).map(
-    ([name, one]) => `${JSON.stringify(name)}:${canonical(one)}`,
-  );
-  return `{${entries.sort().join()}}`;
 }

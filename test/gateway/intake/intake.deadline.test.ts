@@ -49,5 +49,25 @@ describe("a request past its deadline", () => {
     expect(sent.answer).toBe("timeout");
     expect(events).toBeGreaterThanOrEqual(500);
     expect(events).toBeLessThan(3_000);
+    expect(sent.detail).toBe(
+      `The request timed out after ${events} of its 4000 events (10 ms for these events, 0 ms waiting for the store, 0 ms for other requests), so the first of them may be stored: send fewer events per request`,
+    );
+  });
+
+  test("names the store in its answer if the store took most of the time", async () => {
+    const kit = new IntakeKit();
+    let monotonicMs = 0;
+    kit.monotonicMs = () => monotonicMs;
+    const frames: (() => void)[] = [];
+    kit.outcome = () => new Promise((resolve) => frames.push(() => resolve("stored")));
+    const sent = kit.send({ ...large, events: 20_000 }, { deadlineMs: 10 });
+    await until(() => frames.length > 8);
+    monotonicMs = 10;
+    for (const settle of frames) settle();
+    await sent.work;
+    kit.outcome = () => "stored";
+    await until(() => sent.answer !== undefined);
+    expect(sent.answer).toBe("timeout");
+    expect(sent.detail).toContain("The store did not acknowledge in time");
   });
 });
