@@ -76,7 +76,12 @@ export interface PropertyTest {
   readonly path: number;
   readonly match:
     | Exclude<PropertyMatch, { kind: "equals" }>
-    | { readonly kind: "equals"; readonly values: ReadonlySet<Scalar> };
+    | {
+        readonly kind: "equals";
+        readonly values: ReadonlySet<Scalar>;
+        /** The texts among the values as JSON, if they are few; else undefined. */
+        readonly texts: readonly ConstantText[] | undefined;
+      };
 }
 
 export type CompiledAction =
@@ -181,6 +186,9 @@ export const readProperties: readonly string[] = [
 /** Properties that can also be members of the event itself. Their paths are the first ones. */
 const topProperties = ["$set", "$set_once", "$unset"] as const;
 export const lastTopPath = topProperties.length;
+
+/** Number of texts that are compared one by one, which is faster than reading the value. */
+const comparedTextsMax = 8;
 
 /** The path of no member. */
 const noPath = 0;
@@ -372,8 +380,20 @@ export class CompiledRules {
   #testsOf({ properties }: Match): PropertyTest[] {
     return [...(properties ?? [])].map(([path, match]) => ({
       path: this.#paths.of(path),
-      match: match.kind === "equals" ? { ...match, values: new Set(match.values) } : match,
+      match: match.kind === "equals" ? this.#valuesOf(match.values) : match,
     }));
+  }
+
+  #valuesOf(values: readonly Scalar[]): PropertyTest["match"] {
+    const texts = values.filter((value) => typeof value === "string");
+    return {
+      kind: "equals",
+      values: new Set(values),
+      texts:
+        texts.length <= comparedTextsMax
+          ? texts.map((text) => this.#texts.add(JSON.stringify(text)))
+          : undefined,
+    };
   }
 
   #action(action: Rule["actions"][number]): CompiledAction {
