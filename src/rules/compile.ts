@@ -5,6 +5,7 @@ import type { Lane } from "../platform/base/lane.ts";
 import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { NameTable } from "../records/name-table.ts";
+import { rowPartOf } from "../records/row-part.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
@@ -283,6 +284,7 @@ export class CompiledRules {
     this.names = new MemberNames(paths.names, {
       listsAll: keepsOnly || readsAll,
       listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
+      rowPartOf,
       removedBy: removedByOf(this.rules),
     });
     const texts = this.#texts;
