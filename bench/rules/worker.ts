@@ -74,6 +74,10 @@ const variants: Readonly<Record<string, CompiledRules | undefined>> = {
     rule("phones", {}, { kind: "hash", paths: ["phone"] }),
     rule("titles", {}, { kind: "cut", bytes: new Map([["title", 200]]) }),
   ]),
+  "properties, only removals": compiled([
+    rule("no-width", {}, { kind: "remove", paths: ["$screen_width", "$set.email"] }),
+    rule("no-phones", {}, { kind: "remove", paths: ["phone"] }),
+  ]),
   "properties, one removed": compiled([
     rule("no-width", {}, { kind: "remove", paths: ["$screen_width", "$set.email"] }),
     rule("titles", {}, { kind: "cut", bytes: new Map([["title", 200]]) }),

@@ -3,7 +3,6 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
-import { PropertyShift } from "./table.ts";
 
 /** The words of an entry. Entries of a row are in the order of its properties. */
 export const Found = {
@@ -117,30 +116,6 @@ export interface MemberFinder {
   ): number;
 }
 
-/** Properties of which the row of the table has the type. */
-const typedProperties: ReadonlyMap<string, number> = new Map([
-  ["$survey_id", PropertyShift.SurveyId],
-  ["$group_set", PropertyShift.GroupSet],
-  ["$groups", PropertyShift.Groups],
-  ["$process_person_profile", PropertyShift.ProcessPersonProfile],
-  ["$current_url", PropertyShift.CurrentUrl],
-  ["$screen_name", PropertyShift.ScreenName],
-  ["$ignore_sent_at", PropertyShift.IgnoreSentAt],
-]);
-/** Properties of which the table has the offsets. */
-const spannedProperties: ReadonlySet<string> = new Set([
-  "$set",
-  "$set_once",
-  "$unset",
-  "distinct_id",
-  "$distinct_id",
-]);
-
-function rowPartOf({ level, name }: MemberName): number {
-  if (level !== MemberLevel.Properties) return RowPart.None;
-  return spannedProperties.has(name) ? RowPart.Span : (typedProperties.get(name) ?? RowPart.None);
-}
-
 export interface MemberName {
   readonly level: number;
   readonly name: string;
@@ -149,6 +124,8 @@ export interface MemberName {
 interface MemberNamesOptions {
   readonly listsAll: boolean;
   readonly listsContainers: boolean;
+  /** Returns a shift of Row.PropertyTypes, or a value of RowPart. */
+  readonly rowPartOf: (name: MemberName) => number;
   /** The rules that remove a path, as bits. Default: none. */
   readonly removedBy?: (path: number) => number;
 }
@@ -166,7 +143,7 @@ export class MemberNames {
 
   constructor(
     names: readonly MemberName[],
-    { listsAll, listsContainers, removedBy = () => 0 }: MemberNamesOptions,
+    { listsAll, listsContainers, rowPartOf, removedBy = () => 0 }: MemberNamesOptions,
   ) {
     const hasPersonPaths = names.some(({ level }) => level !== MemberLevel.Properties);
     this.levels = [MemberLevel.Properties, ...names.map(({ level }) => level)];

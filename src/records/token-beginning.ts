@@ -15,9 +15,10 @@ export function stringBeginning(
   end: number,
   bytesMax: number = tokenBytesRead,
 ): string {
-  if (end - start <= bytesMax) return JSON.parse(body.toString("utf8", start, end)) as string;
-  const readEnd = wholeEscapesEnd(body, start + 1, start + bytesMax - 1);
-  return JSON.parse(`${body.toString("utf8", start, readEnd)}"`) as string;
+  const isWhole = end - start <= bytesMax;
+  const readEnd = isWhole ? end - 1 : wholeEscapesEnd(body, start + 1, start + bytesMax - 1);
+  const text = body.toString("utf8", start + 1, readEnd);
+  return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
 }
 
 function wholeEscapesEnd(body: Buffer, start: number, limit: number): number {

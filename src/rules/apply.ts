@@ -378,6 +378,12 @@ export class RuleApplier {
       case "absent":
         return !this.#members.has(path);
       case "equals": {
+        const entry = this.#members.entryOf(path);
+        if (entry === 0) return false;
+        if (match.texts !== undefined && this.#members.typeOf(entry) === TokenType.PlainString) {
+          for (const text of match.texts) if (this.#isText(entry, text)) return true;
+          return false;
+        }
         const value = this.#isLong(path) ? undefined : this.#scalarAt(path);
         return value !== undefined && match.values.has(value);
       }

@@ -5,6 +5,7 @@ import type { Lane } from "../platform/base/lane.ts";
 import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { NameTable } from "../records/name-table.ts";
+import { rowPartOf } from "../records/row-part.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
@@ -76,7 +77,12 @@ export interface PropertyTest {
   readonly path: number;
   readonly match:
     | Exclude<PropertyMatch, { kind: "equals" }>
-    | { readonly kind: "equals"; readonly values: ReadonlySet<Scalar> };
+    | {
+        readonly kind: "equals";
+        readonly values: ReadonlySet<Scalar>;
+        /** The texts among the values as JSON, if they are few; else undefined. */
+        readonly texts: readonly ConstantText[] | undefined;
+      };
 }
 
 export type CompiledAction =
@@ -182,6 +188,9 @@ export const readProperties: readonly string[] = [
 const topProperties = ["$set", "$set_once", "$unset"] as const;
 export const lastTopPath = topProperties.length;
 
+/** Number of texts that are compared one by one, which is faster than reading the value. */
+const comparedTextsMax = 8;
+
 /** The path of no member. */
 const noPath = 0;
 
@@ -279,6 +288,7 @@ export class CompiledRules {
     this.names = new MemberNames(paths.names, {
       listsAll: keepsOnly || readsAll,
       listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
+      rowPartOf,
       removedBy: removedByOf(this.rules),
     });
     const texts = this.#texts;
@@ -391,8 +401,20 @@ export class CompiledRules {
   #testsOf({ properties }: Match): PropertyTest[] {
     return [...(properties ?? [])].map(([path, match]) => ({
       path: this.#paths.of(path),
-      match: match.kind === "equals" ? { ...match, values: new Set(match.values) } : match,
+      match: match.kind === "equals" ? this.#valuesOf(match.values) : match,
     }));
+  }
+
+  #valuesOf(values: readonly Scalar[]): PropertyTest["match"] {
+    const texts = values.filter((value) => typeof value === "string");
+    return {
+      kind: "equals",
+      values: new Set(values),
+      texts:
+        texts.length <= comparedTextsMax
+          ? texts.map((text) => this.#texts.add(JSON.stringify(text)))
+          : undefined,
+    };
   }
 
   #action(action: Rule["actions"][number]): CompiledAction {

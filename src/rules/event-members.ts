@@ -67,6 +67,8 @@ export class EventMembers implements SchemaMembers {
   #entryCount = 0;
   /** End of the added entries. */
   #addedEnd = 0;
+  /** A bit for each level to which a member was added. */
+  #addedLevels = 0;
   #item!: ItemView;
   #first = 0;
   #end = 0;
@@ -155,6 +157,7 @@ export class EventMembers implements SchemaMembers {
     this.#item = item;
     this.#first = this.#end;
     this.#addedEnd = this.#entryCount;
+    this.#addedLevels = 0;
     this.#hasTop = false;
     this.#left = undefined;
   }
@@ -359,6 +362,7 @@ export class EventMembers implements SchemaMembers {
     if (entry > this.#states.length) this.#reserve(2 * entry);
     this.#before[entry - 1] = this.#lastOf(path);
     this.#addedEnd = entry;
+    this.#addedLevels |= 1 << this.#levelOf(path);
     this.#found[(entry - 1) * Found.Words + Found.Path] = path;
     this.#states[entry - 1] = State.Replaced;
     this.#last[path] = entry;
@@ -427,11 +431,11 @@ export class EventMembers implements SchemaMembers {
     const changes = this.#changes;
     this.#editMembers();
     let members = name === undefined ? "" : `"event":${name}`;
-    if (this.#addedEnd > this.#entryCount)
-      for (let level = levels - 1; level >= 0; level--) {
-        const member = this.#addTo(level);
-        if (member !== "") members = members === "" ? member : `${members},${member}`;
-      }
+    for (let level = levels - 1; level >= 0; level--) {
+      if ((this.#addedLevels & (1 << level)) === 0) continue;
+      const member = this.#addTo(level);
+      if (member !== "") members = members === "" ? member : `${members},${member}`;
+    }
     if (this.#hasTop) {
       for (const top of this.#top)
         if (top.isRemoved && top.type !== TokenType.Absent) {

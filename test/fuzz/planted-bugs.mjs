@@ -132,4 +132,7 @@ export const plantedBugs = [
   ["stored_lines.cc", "if (count < end_count)", "if (count <= end_count)"],
   ["stored_lines.cc", "text[next] = ',';", ""],
   ["stored_lines.cc", "id + 1, id_length - 2", "id + 1, id_length - 1"],
+  ["find_members.cc", "cut_count++ == member.ordinal", "member.ordinal == 0"],
+  ["find_members.cc", "is_first && text_[next] == ','", "text_[next] == ','"],
+  ["find_members.cc", "if (cuts_.end <= cuts_.capacity) std::memcpy", "std::memcpy"],
 ];

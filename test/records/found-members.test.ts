@@ -4,6 +4,7 @@ import { Found, MemberLevel, MemberNames, MemberPlace } from "../../src/records/
 import { Change, Edit } from "../../src/records/item-changes.ts";
 import { isPlain } from "../../src/records/item-view.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
+import { rowPartOf } from "../../src/records/row-part.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
 import { findMembersInTree } from "../kit/reference-scanner/members.ts";
@@ -74,7 +75,7 @@ function found(text: string, { rules, ...lists }: Listed): FoundWords[] {
   const rows = Array.from({ length: table[Header.RowCount]! }, (_, row) => row).filter((row) =>
     isPlain({ table, row: Header.Words + row * Row.Words }),
   );
-  const of = new MemberNames([...names, ...inner], { ...lists, removedBy });
+  const of = new MemberNames([...names, ...inner], { ...lists, rowPartOf, removedBy });
   const inTree = (...given: Parameters<typeof scanner.findMembers>) =>
     findMembersInTree(table, ...given);
   return [scanner.findMembers, inTree].map((find) => {
@@ -129,7 +130,7 @@ test("the addon finds members after strings of every length, with every kind of 
 test("the addon returns the number of all members if there is no space for them", () => {
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
-  const of = new MemberNames(names, onlyNamed);
+  const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
   const entries = new Uint32Array(2 * Found.Words);
   const count = scanner.findMembers(body, placeOf([0]), of.text, of.slots, entries, noChanges);
   expect(count).toBe(3);
@@ -139,7 +140,7 @@ test("the addon returns the number of all members if there is no space for them"
 test("the addon returns the end of all changes if there is no space for them", () => {
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
-  const of = new MemberNames(names, { ...onlyNamed, removedBy: () => 1 });
+  const of = new MemberNames(names, { ...onlyNamed, rowPartOf, removedBy: () => 1 });
   const place = placeOf([0], 1);
   const changes = new Uint32Array(1 + Change.Words + 2 * Edit.Words);
   const count = scanner.findMembers(body, place, of.text, of.slots, new Uint32Array(80), changes);
@@ -160,7 +161,7 @@ test.each([
 ])("the addon throws for %s", (_, changed) => {
   const body = Buffer.from('{"event":"e","properties":{}}'.padEnd(30));
   scanner.scan(body);
-  const of = new MemberNames(names, onlyNamed);
+  const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
   const good = [body, placeOf([0]), of.text, of.slots];
   const call = scanner.findMembers as (...given: unknown[]) => number;
   expect(() => call(...changed([...good, new Uint32Array(80), noChanges]))).toThrow(Error);
@@ -171,7 +172,7 @@ test("the addon finds members in the rows of a body that is scanned in parts", (
   const items = Array.from({ length: 7 }, (_, n) => `{"event":"e","properties":{"x":${n}}}`);
   const body = Buffer.from(`[${items.join()}]`);
   few.scan(body);
-  const of = new MemberNames(names, onlyNamed);
+  const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
   const values: string[] = [];
   for (let left = 7; left > 0; left -= 2) {
     const entries = new Uint32Array(80);

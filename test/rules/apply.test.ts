@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { PropertyShift } from "../../src/records/table.ts";
@@ -332,6 +333,100 @@ test.each(["enforce", "observe"] as const)("%s: counts a hash of what can be has
   expect(rules.rules.map(({ counts }) => counts[RuleEffect.changed])).toEqual(
     mode === "enforce" ? [hashable, hashable, hashable] : [hashable, 1, hashable],
   );
+});
+
+const removed = ["a", "b", "$set.a", "$set_once.c", "$current_url", "distinct_id2"];
+const removals = removed.map((path) => ruleOf({}, { kind: "remove", paths: [path, "both"] }));
+const memberNames = ["a", "b", "c", "both", "$current_url", "x", "$set"];
+const properties = fc.dictionary(
+  fc.constantFrom(...memberNames),
+  fc.oneof(fc.jsonValue({ maxDepth: 1 }), fc.dictionary(fc.constantFrom("a", "c", "d"), fc.nat(9))),
+);
+const sentEvents = fc
+  .array(
+    fc.record({
+      $set: fc.option(properties, { nil: undefined }),
+      properties,
+      $set_once: fc.option(properties, { nil: undefined }),
+      event: fc.constantFrom("e", "f"),
+      distinct_id: fc.constant("u"),
+    }),
+    { minLength: 1, maxLength: 20 },
+  )
+  .map((events) =>
+    events.map(({ $set, ...rest }, at) => (at % 2 === 0 ? { $set, ...rest } : { ...rest, $set })),
+  );
+
+test("rules that only remove members do the same as together with another rule", () => {
+  // A plan with another action is applied in JavaScript, and one without in the addon.
+  const other = ruleOf({}, { kind: "hash", paths: ["no-event-has-this"] });
+  fc.assert(
+    fc.property(sentEvents, fc.nat(2), (events, indent) => {
+      const [only, mixed] = [compiled(removals), compiled([...removals, other])];
+      const body = JSON.stringify({ batch: events }, null, indent);
+      const [native, inTurn] = [only, mixed].map((rules) => take(body, { rules }));
+      const withoutUuid = (lines: readonly string[]) =>
+        lines.map((line) => line.replace(/"uuid":"[^"]*"/, ""));
+      expect(withoutUuid(native!.lines)).toEqual(withoutUuid(inTurn!.lines));
+      const countsOf = (rules: typeof only) =>
+        rules.rules.slice(0, removals.length).map(({ counts }) => [...counts]);
+      expect(countsOf(only)).toEqual(countsOf(mixed));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("rules that only remove members hold for any number of rules and events", () => {
+  const names = Array.from({ length: 40 }, (_, at) => `secret ${at}`);
+  const rules = compiled(names.map((name) => ruleOf({}, { kind: "remove", paths: [name] })));
+  const few = compiled(
+    names.slice(0, 32).map((name) => ruleOf({}, { kind: "remove", paths: [name] })),
+  );
+  const sent = Object.fromEntries([...names, "public"].map((name) => [name, 1]));
+  const event = { event: "e", distinct_id: "u", properties: sent };
+  for (const [of, left] of [
+    [rules, { public: 1 }],
+    [few, Object.fromEntries([...names.slice(32), "public"].map((name) => [name, 1]))],
+  ] as const) {
+    const { records } = take({ batch: Array.from({ length: 500 }, () => event) }, { rules: of });
+    expect(records).toHaveLength(500);
+    for (const record of records) expect(record["properties"]).toEqual(left);
+  }
+});
+
+test("an event has only its own members, whatever events and rules came before it", () => {
+  const flagged = ["a", "b"].map((name) =>
+    ruleOf(
+      { properties: new Map([[name, { kind: "exists" }]]) },
+      { kind: "set", values: new Map([[`has ${name}`, true]]) },
+    ),
+  );
+  const projects = [compiled(flagged), compiled([...flagged].reverse()), noEmails];
+  let state = 1;
+  const random = (below: number): number => {
+    state = (state * 48_271) % 0x7fff_ffff;
+    return state % below;
+  };
+  for (let body = 0; body < 300; body++) {
+    const rules = projects[random(projects.length)]!;
+    const batch = Array.from({ length: 1 + random(6) }, () => ({
+      event: "e",
+      distinct_id: "u",
+      properties: Object.fromEntries(
+        ["a", "b", "email"].filter(() => random(2) === 0).map((name) => [name, 1]),
+      ),
+    }));
+    const { records } = take({ batch }, { rules });
+    for (const [at, { properties: sent }] of batch.entries()) {
+      const { email, ...rest } = sent as Record<string, number>;
+      const flags = ["a", "b"].filter((name) => name in sent).map((name) => [`has ${name}`, true]);
+      const expected =
+        rules === noEmails
+          ? rest
+          : { ...rest, ...(email === undefined ? {} : { email }), ...Object.fromEntries(flags) };
+      expect(records[at]?.["properties"]).toEqual(expected);
+    }
+  }
 });
 
 test("an event counts once for the first rule that removes a member", () => {
