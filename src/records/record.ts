@@ -23,7 +23,6 @@ const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
 const beforeReplaced = ascii(',"replaced":{');
-const beforeSchema = ',"schema":';
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
@@ -79,10 +78,6 @@ interface RecordWriterOptions {
 export class JsonRecordWriter implements RecordWriter {
   readonly #uuids: RecordWriterOptions["uuids"];
   readonly #templates = new RecordTemplates();
-  // The stamps of valid events of a schema are the same.
-  #schema = "";
-  /** The member `schema` of a record. */
-  #schemaText: Buffer = Buffer.alloc(0);
 
   constructor({ uuids }: RecordWriterOptions) {
     this.#uuids = uuids;
@@ -114,16 +109,8 @@ export class JsonRecordWriter implements RecordWriter {
       : emptyProperties.length;
     if (verdict.replaced !== "")
       bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
-    if (verdict.schema !== "") {
-      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
-      bytes += this.#schemaText.length;
-    }
+    if (verdict.schema !== undefined) bytes += verdict.schema.length;
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
-  }
-
-  #setSchema(schema: string): void {
-    this.#schema = schema;
-    this.#schemaText = Buffer.from(beforeSchema + schema);
   }
 
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
@@ -163,10 +150,7 @@ export class JsonRecordWriter implements RecordWriter {
       at += target.write(verdict.replaced, at, "utf8");
       target[at++] = Ascii.CloseBrace;
     }
-    if (verdict.schema !== "") {
-      if (verdict.schema !== this.#schema) this.#setSchema(verdict.schema);
-      at += this.#schemaText.copy(target, at);
-    }
+    if (verdict.schema !== undefined) at += verdict.schema.copy(target, at);
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;
     sink.commit(at + closingBytes, 1);

@@ -84,11 +84,16 @@ export class Verdict {
   hidesAddress = false;
   /** Whether the project's rules changed the event or its address. */
   changedByRules = false;
-  /** The result of the event's schema, as JSON; "" if the record does not have it. */
-  schema = "";
+  /** The member of the record with the result of the event's schema; undefined for none. */
+  schema: Buffer | undefined = undefined;
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();
+}
+
+/** Returns the member of a record with the result of a schema, after a comma. */
+export function schemaMember(result: object): Buffer {
+  return Buffer.from(`,"schema":${JSON.stringify(result)}`);
 }
 
 export function isStorable({ drop, error }: Verdict): boolean {

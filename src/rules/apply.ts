@@ -6,7 +6,7 @@ import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
-import type { ChangeFunctions } from "../records/item-changes.ts";
+import { Change, type ChangeFunctions } from "../records/item-changes.ts";
 import {
   extraTypes,
   type ItemView,
@@ -36,7 +36,6 @@ import {
   matchedBytesMax,
   type Plan,
   type PropertyTest,
-  type Removals,
   RuleEffect,
 } from "./compile.ts";
 import {
@@ -46,7 +45,7 @@ import {
   visitorTextBytesMax,
 } from "./cookieless.ts";
 import { EventMembers } from "./event-members.ts";
-import type { CompiledSchema } from "./event-schema.ts";
+import type { CompiledSchema, SchemaCheck } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
 import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
@@ -86,6 +85,11 @@ export class RuleApplier {
   #rules!: CompiledRules;
   #request!: RequestOfRules;
   #item!: ItemView;
+  /**
+   * The values of the event that rules have read, by their place, if several conditions are about
+   * the same value. Converting it takes longer than comparing it.
+   */
+  readonly #scalars = new Map<number, Scalar>();
   /** The name that a rule has given to the event. */
   #name: string | undefined = undefined;
   #hasChanges = false;
@@ -98,7 +102,8 @@ export class RuleApplier {
   refusal = "";
   readonly #cookielessMembers: CookielessMembers = {
     textOf: (path) => {
-      const value = this.#scalarAt(path, visitorTextBytesMax);
+      const entry = this.#members.entryOf(path);
+      const value = entry === 0 ? "" : this.#scalarOf(entry, visitorTextBytesMax);
       return typeof value === "string" ? value : "";
     },
     has: (path) => this.#members.has(path),
@@ -113,8 +118,13 @@ export class RuleApplier {
   #sampleHash = 0;
   /** The rule that filtered or quarantined the last event. */
   rule: CompiledRule | undefined = undefined;
-  /** The schema of the last event's name after the rules, unless the guards will drop the event. */
-  schema: CompiledSchema | undefined = undefined;
+  /** The schema of the event's name after the rules. */
+  #schema: CompiledSchema | undefined = undefined;
+  /**
+   * What the schema has found in the last event; undefined if it is not stored, has no schema, or
+   * has properties that the guards drop.
+   */
+  check: SchemaCheck | undefined = undefined;
 
   constructor({ changeItems }: ChangeFunctions) {
     this.#changeItems = changeItems;
@@ -131,12 +141,36 @@ export class RuleApplier {
   }
 
   /**
-   * Finds the members of plain items in one call of the addon. The body is the last one that the
-   * scanner has scanned. `rows` are the indexes of the rows whose plan needs members, ascending.
-   * Then call `apply` for these rows in the same order.
+   * Adds a row for `find`, in ascending order: the row of a plain item whose plan needs members.
+   * `removals` are those of the plan, or 0 if `apply` will be called for the row.
    */
-  find(scanner: MemberFinder, body: Buffer, rows: readonly number[]): void {
-    this.#members.find(scanner, body, rows);
+  addRow(row: number, removals: number): void {
+    this.#members.addRow(row, removals);
+  }
+
+  /**
+   * Finds the members of the added rows in one call of the addon. The body is the last one that the
+   * scanner has scanned. Then call `nextCut` until it returns -1, and then `apply` for the other rows
+   * in the order of `addRow`.
+   */
+  find(scanner: MemberFinder, body: Buffer): void {
+    this.#members.find(scanner, body);
+  }
+
+  /** Returns the next row that the removals of its plan have changed, or -1. */
+  nextCut(table: Uint32Array): number {
+    const at = this.#changes.takeCut(table);
+    if (at === 0) return -1;
+    const { words } = this.#changes;
+    const { rules } = this.#rules;
+    for (let bits = words[at + Change.Rules]!; bits !== 0; bits &= bits - 1)
+      rules[31 - Math.clz32(bits & -bits)]!.counts[RuleEffect.changed]!++;
+    return words[at + Change.Row]!;
+  }
+
+  /** The next row with an entry, or -1. For rows without one, plans that are idle need no `apply`. */
+  get nextRow(): number {
+    return this.#members.nextRow;
   }
 
   /**
@@ -146,14 +180,13 @@ export class RuleApplier {
   apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
     this.#begin(item);
     this.#hasMembers = hasMembers;
-    this.schema = plan.schema;
+    this.#schema = plan.schema;
     if (hasMembers) {
-      const { removals } = plan;
-      if (removals !== undefined && this.#rules.cookieless === undefined)
-        return this.#remove(plan.rules, removals, row);
-      const hasEntries = this.#members.open(item, row);
-      if (!hasEntries && plan.isIdleWithoutMembers) return Outcome.Same;
       const { cookieless, urls } = this.#rules;
+      const hasOnlySchema = plan.rules.length === 0 && (cookieless ?? urls) === undefined;
+      if (hasOnlySchema && this.#isValidAsSent(plan.schema!, row)) return Outcome.Same;
+      const hasListed = this.#members.open(item, row);
+      if (!hasListed && plan.isIdleWithoutMembers) return Outcome.Same;
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
@@ -164,17 +197,18 @@ export class RuleApplier {
     }
     const outcome = this.#applyRules(plan);
     if (outcome !== Outcome.Same) return outcome;
-    if (this.schema !== undefined && !hasReadableProperties(item)) this.schema = undefined;
-    return this.#hasChanges ? this.#edit() : Outcome.Same;
+    const edited = this.#hasChanges ? this.#edit() : Outcome.Same;
+    const schema = this.#schema;
+    if (schema !== undefined && hasReadableProperties(item)) this.check = this.#check(schema, row);
+    return edited;
   }
 
-  #remove(rules: readonly CompiledRule[], removals: Removals, row: number): Outcome {
-    const removing = this.#members.cutFound(this.#item, row, removals);
-    if (removing === 0) return Outcome.Same;
-    for (let bits = removing; bits !== 0; bits &= bits - 1)
-      rules[31 - Math.clz32(bits & -bits)]!.counts[RuleEffect.changed]!++;
-    this.#changes.close();
-    return Outcome.Changed;
+  /** Checks the members of a row without opening them. Most events are valid. */
+  #isValidAsSent(schema: CompiledSchema, row: number): boolean {
+    this.#members.openNone(this.#item);
+    if (!hasReadableProperties(this.#item) || !this.#members.passAsSent(schema, row)) return false;
+    this.check = schema.valid;
+    return true;
   }
 
   #begin(item: ItemView): void {
@@ -183,8 +217,10 @@ export class RuleApplier {
     this.#hasChanges = false;
     this.#sampledStart = -1;
     this.rule = undefined;
+    this.check = undefined;
     this.cookielessId = undefined;
     this.#visitorAgent = "";
+    if (this.#scalars.size > 0) this.#scalars.clear();
   }
 
   /**
@@ -196,7 +232,8 @@ export class RuleApplier {
     const { cookieless } = this.#rules;
     const row = (item.row - Header.Words) / Row.Words;
     this.#begin(item);
-    this.find(scanner, item.body, [row]);
+    this.addRow(row, 0);
+    this.find(scanner, item.body);
     this.#members.open(item, row);
     if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
     const outcome = this.#setCookielessIds(cookieless);
@@ -225,10 +262,11 @@ export class RuleApplier {
     return Outcome.Changed;
   }
 
-  /** Checks the last event, with the changes of the rules. Returns the errors. */
-  checkSchema(): readonly string[] {
+  /** Checks the event with the changes of the rules. */
+  #check(schema: CompiledSchema, row: number): SchemaCheck {
     if (this.#hasChanges) this.#members.writeChangedObjects();
-    return this.schema!.check(this.#members);
+    else if (this.#members.passAsSent(schema, row)) return schema.valid;
+    return schema.check(this.#members);
   }
 
   /** Number of events since `begin` that the rules have changed. */
@@ -309,18 +347,18 @@ export class RuleApplier {
         if (!isObserved) this.#hasChanges = true;
       }
       if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
-        const plan = this.#rules.planOfName(this.#name);
-        this.schema = plan.schema;
+        const plan = this.#rules.planOfNewName(this.#name);
+        this.#schema = plan.schema;
         rules = plan.rules;
-        at = rules.findIndex(({ index }) => index > rule.index) - 1;
-        if (at < -1) break;
+        at = -1;
+        while (at + 1 < rules.length && rules[at + 1]!.index <= rule.index) at++;
       }
     }
     return Outcome.Same;
   }
 
   #isRenaming(rule: CompiledRule, isObserved: boolean): boolean {
-    return !isObserved && rule.actions.some(({ kind }) => kind === "rename");
+    return !isObserved && rule.renames;
   }
 
   #matches(rule: CompiledRule): boolean {
@@ -341,7 +379,7 @@ export class RuleApplier {
         return !this.#members.has(path);
       case "equals": {
         const value = this.#isLong(path) ? undefined : this.#scalarAt(path);
-        return value !== undefined && match.values.includes(value);
+        return value !== undefined && match.values.has(value);
       }
     }
   }
@@ -369,10 +407,23 @@ export class RuleApplier {
   }
 
   /** Returns the value of a path, or the beginning of a long text; undefined for an object. */
-  #scalarAt(path: number, bytesMax: number = matchedBytesMax): Scalar | undefined {
+  #scalarAt(path: number): Scalar | undefined {
     const members = this.#members;
     const entry = members.entryOf(path);
     if (entry === 0) return undefined;
+    if (!this.#rules.readsAgain) return this.#scalarOf(entry, matchedBytesMax);
+    const start = members.startOf(entry);
+    // Changed values are in another buffer than sent ones.
+    const place = members.isSent(entry) ? start : -1 - start;
+    const known = this.#scalars.get(place);
+    if (known !== undefined) return known;
+    const value = this.#scalarOf(entry, matchedBytesMax);
+    if (value !== undefined) this.#scalars.set(place, value);
+    return value;
+  }
+
+  #scalarOf(entry: number, bytesMax: number): Scalar | undefined {
+    const members = this.#members;
     const body = members.bodyOf(entry);
     switch (members.typeOf(entry)) {
       case TokenType.PlainString:
@@ -439,7 +490,10 @@ export class RuleApplier {
     return changes;
   }
 
-  /** Hashes each member of a path. Returns whether one has a value that is hashed. */
+  /**
+   * Hashes each member of a path, unless a rule has hashed it before. Returns whether one has a value
+   * that is hashed.
+   */
   #hash(path: number, isObserved: boolean): boolean {
     const members = this.#members;
     let changes = false;
@@ -449,10 +503,14 @@ export class RuleApplier {
       const isSent = members.isSent(entry);
       // An added value is a scalar.
       if (!isSent && type >= TokenType.Object) continue;
+      if (members.isHashed(entry)) continue;
       changes = true;
       if (isObserved) continue;
       if (isSent && type !== TokenType.EscapedString) members.hash(entry);
-      else this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
+      else {
+        this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
+        members.noteHash(entry);
+      }
     }
     return changes;
   }
@@ -582,7 +640,13 @@ export class RuleApplier {
 
   /** Events without a distinct id are in every sample, because the guards drop them. */
   #isInSample(limit: number): boolean {
-    if (this.cookielessId !== undefined) return hashOfText(this.cookielessId) < limit;
+    if (this.cookielessId !== undefined) {
+      if (this.#sampledStart !== cookielessStart) {
+        this.#sampledStart = cookielessStart;
+        this.#sampleHash = hashOfText(this.cookielessId);
+      }
+      return this.#sampleHash < limit;
+    }
     const { table, row } = this.#item;
     const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId);
     if (!isNothing(type)) {
@@ -640,6 +704,9 @@ function hashOfId(
     return sampleHash(body, start + 1, end - 1);
   return hashOfText(distinctIdText(body, start, end, type).text);
 }
+
+/** In place of the start of a sent id: the last hash is that of the cookieless id. */
+const cookielessStart = -2;
 
 /** Below the limit of each sample. */
 const alwaysSampled = -1;

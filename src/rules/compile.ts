@@ -11,6 +11,7 @@ import { AddressRule, type SaltOf } from "./address.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
 import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
+import { GlobSet } from "./pattern.ts";
 import {
   type Action,
   type EventSchema,
@@ -24,8 +25,8 @@ import {
   type Scalar,
   splitPath,
 } from "./rules-file.ts";
-import { globsOf, storableText } from "./rules-work.ts";
-import { TextPatterns } from "./text-patterns.ts";
+import { stepsOf, storableText } from "./rules-work.ts";
+import { globbedText, TextPatterns } from "./text-patterns.ts";
 import { UrlCutter, urlProperties } from "./url-cutter.ts";
 
 export interface RulesContext {
@@ -73,7 +74,9 @@ export function effectOf(kind: Action["kind"]): RuleEffect {
 /** A path is the number of a name in `names`, from 1 on. */
 export interface PropertyTest {
   readonly path: number;
-  readonly match: PropertyMatch;
+  readonly match:
+    | Exclude<PropertyMatch, { kind: "equals" }>
+    | { readonly kind: "equals"; readonly values: ReadonlySet<Scalar> };
 }
 
 export type CompiledAction =
@@ -118,14 +121,17 @@ export interface CompiledRule {
   /** Whether the rule applies to every event of its plans. */
   readonly isUnconditional: boolean;
   readonly actions: readonly CompiledAction[];
+  readonly renames: boolean;
+  readonly readsMembers: boolean;
+  /** Whether the rule has no effect on an event without any member that the rules name. */
+  readonly isIdleWithoutMembers: boolean;
+  /** If the rule only removes members, from every event of its plans: their paths. */
+  readonly removed: readonly number[] | undefined;
   /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
   readonly counts: Float64Array;
 }
 
-/** By path: the number of the plan's rule that removes the members of the path, from 1 on, or 0. */
-export type Removals = Uint8Array;
-
-/** A bit for each rule. */
+/** The number of rules that have a bit in `Plan.removals`. */
 const removingRulesMax = 32;
 
 /** The rules that can apply to the events of one name, in the order of the file. */
@@ -135,8 +141,8 @@ export interface Plan {
   readonly needsMembers: boolean;
   /** Whether the rules have no effect on an event without any member that they name. */
   readonly isIdleWithoutMembers: boolean;
-  /** If all rules only remove members, without conditions: which rule removes a path. */
-  readonly removals: Removals | undefined;
+  /** If all rules only remove members, without conditions: a bit for the index of each; else 0. */
+  readonly removals: number;
   /** The schema of the event name. */
   readonly schema: CompiledSchema | undefined;
 }
@@ -185,16 +191,12 @@ const namesInLib: ReadonlyMap<string, string> = new Map([
   ["posthog-js-lite", "js"],
 ]);
 
-/** Work of one rule for one event, in copied bytes. */
-const bytesPerRule = 64;
-/** Work of one condition on a property, an SDK or its version, in copied bytes. */
-const bytesPerTest = 128;
-/** Work of one glob for a long text, in copied bytes. */
-const bytesPerGlob = 256;
+/** Work of one step of the rules, in copied bytes. */
+const bytesPerStep = 6;
 /** Work of finding the members of an event and of writing it again, per byte, in copied bytes. */
 const bytesPerChangedByte = 4;
-/** Work of one HMAC, in copied bytes. */
-const bytesPerHash = 4_096;
+/** Work of the HMAC of a text with escapes, in copied bytes. */
+const bytesPerHash = 2_048;
 
 export function compileRules(file: RulesFile, context: RulesContext): CompiledRules {
   return new CompiledRules(file, context);
@@ -225,6 +227,8 @@ export class CompiledRules {
   readonly userAgentPath: number;
   readonly distinctIdPath: number;
   readonly otherDistinctIdPath: number;
+  /** Whether several conditions read the value of the same path. */
+  readonly readsAgain: boolean;
   /**
    * Members that rules change in part. If the client sent such a member with a wrong type, the
    * record does not keep its value in `replaced`, because the rules cannot read it.
@@ -233,9 +237,10 @@ export class CompiledRules {
   readonly #plans: Plans;
   /** The plans of names that events have had, except plans without an effect. */
   readonly namedPlans = new NameTable<Plan>();
+  /** The plans of names that rules give to events. */
+  readonly #renamedPlans = new Map<string, Plan>();
   readonly #hashes: number;
-  readonly #globs: number;
-  readonly #tests: number;
+  readonly #steps: number;
   readonly #rewrites: boolean;
 
   constructor(file: RulesFile, context: RulesContext) {
@@ -262,6 +267,8 @@ export class CompiledRules {
     this.rules = file.rules.map((rule, index) =>
       this.#compiled(rule, index, counters.ofRule(rule)),
     );
+    const read = this.rules.flatMap((rule) => this.#readBy(rule));
+    this.readsAgain = new Set(read).size < read.length;
     const actions = this.rules.flatMap((rule) => rule.actions);
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
     this.schemas = file.schemas.map((schema) =>
@@ -270,19 +277,21 @@ export class CompiledRules {
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
-      innerLevels,
       listsAll: keepsOnly || readsAll,
       listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
+      removedBy: removedByOf(this.rules),
     });
     const texts = this.#texts;
     this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));
     this.commaText = texts.add(",");
     this.nullText = texts.add("null");
     this.texts = texts.concat();
-    this.#plans = new Plans(this.rules, cutsUrls, this.schemas);
+    this.#plans = new Plans(this.rules, {
+      cutsUrls,
+      schemas: this.schemas,
+    });
     this.partlyChanged = partlyChangedBy(file);
-    this.#globs = globsOf(file.rules);
-    this.#tests = this.rules.reduce((sum, rule) => sum + testsOf(rule), 0);
+    this.#steps = stepsOf(file.rules, privacy).total;
     this.#hashes = actions.reduce(
       (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
       0,
@@ -291,8 +300,7 @@ export class CompiledRules {
       cutsUrls ||
       privacy.cookieless ||
       this.schemas.length > 0 ||
-      this.rules.some(readsMembers) ||
-      actions.some(({ kind }) => kind === "rename");
+      this.rules.some((rule) => rule.readsMembers || rule.renames);
   }
 
   /** Whether the rules do anything with an event, beyond its address. */
@@ -311,20 +319,11 @@ export class CompiledRules {
     return this.#paths.of(path);
   }
 
-  /** The names of the objects at the levels from 1 on. */
-  get levelNames(): readonly string[] {
-    return [...innerLevels.keys()];
-  }
-
   /** Estimates the work for events, in bytes that could be copied in the same time. */
   workOf(bytes: number, events: number): number {
     if (!this.readsEvents) return 0;
     return (
-      events *
-        (this.rules.length * bytesPerRule +
-          this.#tests * bytesPerTest +
-          this.#globs * bytesPerGlob +
-          this.#hashes * bytesPerHash) +
+      events * (this.#steps * bytesPerStep + this.#hashes * bytesPerHash) +
       (this.#rewrites ? bytes * bytesPerChangedByte : 0)
     );
   }
@@ -340,13 +339,20 @@ export class CompiledRules {
     return isEngage && isNameless ? this.#plans.ofName("$identify") : undefined;
   }
 
-  planOfName(name: string): Plan {
-    return this.#plans.ofName(name);
+  /** Returns the plan for a name that a rule gives to events. */
+  planOfNewName(name: string): Plan {
+    const known = this.#renamedPlans.get(name);
+    if (known !== undefined) return known;
+    const plan = this.#plans.ofName(name);
+    this.#renamedPlans.set(name, plan);
+    return plan;
   }
 
   #compiled(rule: Rule, index: number, counts: Float64Array): CompiledRule {
     const { name, mode, match } = rule;
     const { event: _, ...conditions } = match;
+    const isUnconditional = Object.values(conditions).every((one) => one === undefined);
+    const actions = rule.actions.map((action) => this.#action(action));
     return {
       index,
       name,
@@ -358,13 +364,30 @@ export class CompiledRules {
       sdk: patternsOf(match.sdk?.flatMap(namesOfSdk)),
       sdkVersion: patternsOf(match.sdkVersion),
       properties: this.#testsOf(match),
-      isUnconditional: Object.values(conditions).every((condition) => condition === undefined),
-      actions: rule.actions.map((action) => this.#action(action)),
+      isUnconditional,
+      actions,
+      renames: actions.some(({ kind }) => kind === "rename"),
+      readsMembers: readsMembers(rule),
+      isIdleWithoutMembers: actions.every(isActionIdleWithoutMembers),
+      removed: mode === "enforce" && isUnconditional ? removedBy(actions) : undefined,
     };
   }
 
+  /** Returns the paths of the values that the conditions of a rule read. */
+  #readBy({ sdk, sdkVersion, bot, properties }: CompiledRule): number[] {
+    return [
+      ...(sdk === undefined ? [] : [this.libPath]),
+      ...(sdkVersion === undefined ? [] : [this.libVersionPath]),
+      ...(bot === undefined ? [] : [this.userAgentPath]),
+      ...properties.flatMap(({ path, match }) => (match.kind === "equals" ? [path] : [])),
+    ];
+  }
+
   #testsOf({ properties }: Match): PropertyTest[] {
-    return [...(properties ?? [])].map(([path, match]) => ({ path: this.#paths.of(path), match }));
+    return [...(properties ?? [])].map(([path, match]) => ({
+      path: this.#paths.of(path),
+      match: match.kind === "equals" ? { ...match, values: new Set(match.values) } : match,
+    }));
   }
 
   #action(action: Rule["actions"][number]): CompiledAction {
@@ -409,10 +432,6 @@ function cookielessRule(
   return new CookielessRule(cookieless, saltOf, pathOf);
 }
 
-function testsOf({ properties, sdk, sdkVersion }: CompiledRule): number {
-  return properties.length + (sdk === undefined ? 0 : 1) + (sdkVersion === undefined ? 0 : 1);
-}
-
 /** Returns the names of the members that the enforced rules or the privacy section change in part. */
 function partlyChangedBy({ privacy, rules }: RulesFile): ReadonlySet<string> {
   const enforced = rules.filter(({ mode }) => mode === "enforce").flatMap(({ actions }) => actions);
@@ -450,49 +469,47 @@ function scalarText(value: Scalar): string {
   return JSON.stringify(typeof value === "string" ? storableText(value) : value);
 }
 
-const actionsWithoutMembers: ReadonlySet<CompiledAction["kind"]> = new Set([
+const actionsWithoutMembers: ReadonlySet<Action["kind"]> = new Set([
   "drop",
   "sample",
   "quarantine",
   "rename",
 ]);
 
-function readsMembers(rule: CompiledRule): boolean {
+function readsMembers({ match, actions }: Rule): boolean {
   return (
-    rule.bot !== undefined ||
-    rule.sdk !== undefined ||
-    rule.sdkVersion !== undefined ||
-    rule.properties.length > 0 ||
-    rule.actions.some(({ kind }) => !actionsWithoutMembers.has(kind))
+    match.bot !== undefined ||
+    match.sdk !== undefined ||
+    match.sdkVersion !== undefined ||
+    match.properties !== undefined ||
+    actions.some(({ kind }) => !actionsWithoutMembers.has(kind))
   );
 }
 
-/** Whether a rule has no effect on an event without any member that the rules name. */
-function isIdleWithoutMembers({ actions }: CompiledRule): boolean {
-  return actions.every((action) => {
-    if (action.kind === "remove") return action.paths.every((path) => path > lastTopPath);
-    return action.kind === "hash" || action.kind === "cut" || action.kind === "keepOnly";
-  });
+function isActionIdleWithoutMembers(action: CompiledAction): boolean {
+  if (action.kind === "remove") return action.paths.every((path) => path > lastTopPath);
+  return action.kind === "hash" || action.kind === "cut" || action.kind === "keepOnly";
 }
 
-/** Returns undefined if the rules do anything else, or only in some events. */
-function removalsOf(rules: readonly CompiledRule[]): Removals | undefined {
-  if (rules.length > removingRulesMax) return undefined;
-  const ruleOf: number[] = [];
-  for (const [index, { mode, isUnconditional, actions }] of rules.entries()) {
-    if (mode === "observe" || !isUnconditional) return undefined;
-    for (const action of actions) {
-      if (action.kind !== "remove") return undefined;
-      for (const path of action.paths) {
-        if (path <= lastTopPath) return undefined;
-        ruleOf[path] ??= index + 1;
-      }
-    }
-  }
-  return Uint8Array.from(ruleOf, (rule) => rule ?? 0);
+/** Returns undefined if the actions do anything else than removing members of objects. */
+function removedBy(actions: readonly CompiledAction[]): readonly number[] | undefined {
+  const paths = actions.flatMap((action) => (action.kind === "remove" ? action.paths : [0]));
+  return paths.every((path) => path > lastTopPath) ? paths : undefined;
 }
 
-/** The levels of the objects in `properties` whose members have paths. */
+function isRemoval({ index, removed }: CompiledRule): boolean {
+  return index < removingRulesMax && removed !== undefined;
+}
+
+/** Returns the rules that remove a path and do nothing else, a bit for the index of each. */
+function removedByOf(rules: readonly CompiledRule[]): (path: number) => number {
+  const removedBy: number[] = [];
+  for (const { index, removed } of rules.filter(isRemoval))
+    for (const path of removed!) removedBy[path] = (removedBy[path] ?? 0) | (1 << index);
+  return (path) => removedBy[path] ?? 0;
+}
+
+/** The objects in `properties` whose members have paths, and the levels of these. */
 const innerLevels: ReadonlyMap<string, number> = new Map([
   ["$set", MemberLevel.Set],
   ["$set_once", MemberLevel.SetOnce],
@@ -549,7 +566,10 @@ class Plans {
   readonly #exact = new Map<string, CompiledRule[]>();
   /** The rules for all events. */
   readonly #always: CompiledRule[] = [];
-  readonly #globs: CompiledRule[] = [];
+  /** The rules with globs, the globs of all of them, and the rule of each glob. */
+  readonly #globbed: CompiledRule[] = [];
+  readonly #globs: GlobSet;
+  readonly #ruleOfGlob: readonly CompiledRule[];
   readonly #cutsUrls: boolean;
   readonly #readsMembersAtAll: boolean;
   readonly #other: Plan;
@@ -557,15 +577,20 @@ class Plans {
 
   constructor(
     rules: readonly CompiledRule[],
-    cutsUrls: boolean,
-    schemas: readonly CompiledSchema[],
+    {
+      cutsUrls,
+      schemas,
+    }: {
+      readonly cutsUrls: boolean;
+      readonly schemas: readonly CompiledSchema[];
+    },
   ) {
     this.#schemas = new Map(schemas.map((schema) => [schema.event, schema]));
     this.#cutsUrls = cutsUrls;
-    this.#readsMembersAtAll = rules.some(readsMembers);
+    this.#readsMembersAtAll = rules.some((rule) => rule.readsMembers);
     for (const rule of rules) {
       if (rule.event === undefined) this.#always.push(rule);
-      else if (rule.event.hasGlobs) this.#globs.push(rule);
+      else if (rule.event.globs.length > 0) this.#globbed.push(rule);
       else {
         for (const name of rule.event.exact) {
           const named = this.#exact.get(name);
@@ -574,35 +599,46 @@ class Plans {
         }
       }
     }
+    this.#ruleOfGlob = this.#globbed.flatMap((rule) => rule.event!.globs.map(() => rule));
+    this.#globs = new GlobSet(this.#globbed.flatMap((rule) => rule.event!.globs));
     this.#other = this.#planOf(this.#always, undefined);
   }
 
   ofName(name: string): Plan {
     const named = this.#exact.get(name);
-    const matching = this.#globs.filter(({ event }) => event!.matches(name));
+    const matching = this.#matching(name);
     const schema = this.#schemas.get(name);
     if (named === undefined && matching.length === 0 && schema === undefined) return this.#other;
     const rules = [...this.#always, ...(named ?? []), ...matching];
-    return this.#planOf(
-      rules.sort((one, other) => one.index - other.index),
-      schema,
-    );
+    if (rules.length > this.#always.length) rules.sort((one, other) => one.index - other.index);
+    return this.#planOf(rules, schema);
+  }
+
+  /** Returns the rules with globs that are for an event name. */
+  #matching(name: string): readonly CompiledRule[] {
+    const globs = this.#globs.find(globbedText(name));
+    const found = new Set(globs.map((index) => this.#ruleOfGlob[index]!));
+    for (const rule of this.#globbed) if (rule.event!.exact.has(name)) found.add(rule);
+    return [...found];
   }
 
   #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
-    const renames = rules.some(({ actions }) => actions.some(({ kind }) => kind === "rename"));
-    const needsMembers =
-      this.#cutsUrls ||
-      schema !== undefined ||
-      rules.some(readsMembers) ||
-      (renames && (this.#readsMembersAtAll || this.#schemas.size > 0));
-    const isIdle = schema === undefined && rules.every(isIdleWithoutMembers);
+    const readsAfterRename = this.#readsMembersAtAll || this.#schemas.size > 0;
     const onlyRules = schema === undefined && !this.#cutsUrls;
+    let needsMembers = !onlyRules;
+    let isIdleWithoutMembers = schema === undefined;
+    for (const rule of rules) {
+      needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
+      isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
+    }
     return {
       rules,
       needsMembers,
-      isIdleWithoutMembers: isIdle,
-      removals: onlyRules ? removalsOf(rules) : undefined,
+      isIdleWithoutMembers,
+      removals:
+        onlyRules && rules.every(isRemoval)
+          ? rules.reduce((bits, { index }) => bits | (1 << index), 0)
+          : 0,
       schema,
     };
   }

@@ -3,7 +3,8 @@
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../records/table.ts";
-import { schemaErrorsMax } from "../records/verdict.ts";
+import { schemaErrorsMax, schemaMember } from "../records/verdict.ts";
+import { ruleTextCharsMax } from "./limits.ts";
 import type { EventSchema, Scalar, SchemaMode } from "./rules-file.ts";
 import {
   type BytesTest,
@@ -43,8 +44,6 @@ export function isSdkProperty(name: string): boolean {
   return name.startsWith("$") || sdkProperties.has(name);
 }
 
-const noErrors: readonly string[] = [];
-
 /**
  * `pathOf` returns the number of a member of `properties`, by its name. `counts` has an element for
  * each `SchemaResult`.
@@ -61,6 +60,15 @@ export function compileSchema(
 export const SchemaResult = { valid: 0, invalid: 1 } as const;
 export type SchemaResult = keyof typeof SchemaResult;
 
+/** What a schema has found in one event. */
+export interface SchemaCheck {
+  readonly schema: CompiledSchema;
+  /** Empty if the properties are valid. */
+  readonly errors: readonly string[];
+  /** The member of the record. Only in the mode `stamp`. */
+  readonly stamp: Buffer | undefined;
+}
+
 interface PropertyCheck {
   readonly name: string;
   readonly path: number;
@@ -74,12 +82,17 @@ export class CompiledSchema {
   readonly mode: SchemaMode;
   /** Whether every property is read, not only those that the schema names. */
   readonly readsAll: boolean;
-  /** The member of records whose properties are valid, as JSON. */
-  readonly validStamp: string;
   /** Number of checked events by `SchemaResult`. */
   readonly counts: Float64Array;
+  /** The result for each event whose properties are valid. */
+  readonly valid: SchemaCheck;
+  /** Number of required paths. */
+  readonly requiredCount: number;
   readonly #checks: readonly PropertyCheck[];
+  readonly #checkOf: readonly (PropertyCheck | undefined)[];
   readonly #named: ReadonlySet<number>;
+  /** The last result with errors. */
+  #last: SchemaCheck;
   readonly #other: ValueSchema | false | undefined;
 
   constructor(
@@ -91,23 +104,44 @@ export class CompiledSchema {
     this.event = event;
     this.version = version;
     this.mode = mode;
-    this.validStamp = JSON.stringify({ version, ok: true });
+    this.valid = this.#result([]);
+    this.#last = this.valid;
     const schema = properties as JsonSchema;
     const values = new Map(Object.entries(schema.properties ?? {}));
     const required = new Set(schema.required);
+    this.#other = otherOf(schema);
+    this.readsAll = this.#other !== undefined;
+    if (this.readsAll) for (const name of sdkProperties) values.set(name, values.get(name) ?? {});
+    this.#named = new Set([...values.keys()].map(pathOf));
     this.#checks = [...new Set([...values.keys(), ...required])].map((name) => ({
       name,
       path: pathOf(name),
       isRequired: required.has(name),
       value: new ValueSchema(values.get(name) ?? {}),
     }));
-    this.#named = new Set([...values.keys()].map(pathOf));
-    this.#other = otherOf(schema);
-    this.readsAll = this.#other !== undefined;
+    const checkOf: (PropertyCheck | undefined)[] = [];
+    for (const check of this.#checks)
+      if (!this.readsAll || this.#named.has(check.path)) checkOf[check.path] = check;
+    this.#checkOf = Array.from(checkOf);
+    // Names that are stored alike have one path. Then only `check` can decide.
+    const paths = new Set(this.#checks.map(({ path }) => path));
+    this.requiredCount =
+      paths.size === this.#checks.length ? required.size : Number.POSITIVE_INFINITY;
   }
 
-  /** Returns the errors of one event; empty if its properties are valid. */
-  check(members: SchemaMembers): readonly string[] {
+  /** Returns the check of a member with a path; undefined if the schema does not name it. */
+  checkOf(path: number): PropertyCheck | undefined {
+    return path < this.#checkOf.length ? this.#checkOf[path] : undefined;
+  }
+
+  /** Like `ValueSchema.mayPass`, for a property that the schema does not name. */
+  mayPassOther(body: Buffer, start: number, end: number, type: TokenType): boolean {
+    const other = this.#other;
+    return other === undefined || (other !== false && other.mayPass(body, start, end, type));
+  }
+
+  /** Checks the properties of one event. */
+  check(members: SchemaMembers): SchemaCheck {
     let errors: ErrorList | undefined;
     for (const { name, path, isRequired, value } of this.#checks) {
       const entry = members.entryOf(path);
@@ -116,19 +150,25 @@ export class CompiledSchema {
           errors ??= new ErrorList();
           errors.add(name, missing);
         }
-      } else if (!value.mayPass(members, entry)) {
+      } else if (!mayPassAt(value, members, entry)) {
         errors ??= new ErrorList();
         value.explain(valueAt(members, entry), name, errors);
       }
     }
     if (this.#other !== undefined) errors = this.#checkOthers(members, this.#other, errors);
-    return errors === undefined ? noErrors : errors.texts;
+    return errors === undefined ? this.valid : this.#invalid(errors.texts);
   }
 
-  /** Returns the member of a record, as JSON. */
-  stampOf(errors: readonly string[]): string {
-    if (errors.length === 0) return this.validStamp;
-    return JSON.stringify({ version: this.version, ok: false, errors });
+  /** Many events of a faulty client have the same errors. */
+  #invalid(errors: readonly string[]): SchemaCheck {
+    if (!isSameList(errors, this.#last.errors)) this.#last = this.#result(errors);
+    return this.#last;
+  }
+
+  #result(errors: readonly string[]): SchemaCheck {
+    const { version, mode } = this;
+    const result = errors.length === 0 ? { version, ok: true } : { version, ok: false, errors };
+    return { schema: this, errors, stamp: mode === "stamp" ? schemaMember(result) : undefined };
   }
 
   #checkOthers(
@@ -141,15 +181,24 @@ export class CompiledSchema {
       if (errors?.isFull) break;
       if (members.hasDollarAt(entry)) continue;
       if (this.#named.has(members.pathAt(entry))) continue;
-      if (other !== false && other.mayPass(members, entry)) continue;
+      if (other !== false && mayPassAt(other, members, entry)) continue;
       const name = members.nameAt(entry);
-      if (isSdkProperty(name)) continue;
       errors ??= new ErrorList();
       if (other === false) errors.add(name, notAllowed);
       else other.explain(valueAt(members, entry), name, errors);
     }
     return errors;
   }
+}
+
+function isSameList(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((text, at) => text === other[at]);
+}
+
+function mayPassAt(value: ValueSchema, members: SchemaMembers, entry: number): boolean {
+  const body = members.bodyOf(entry);
+  const [start, end] = [members.startOf(entry), members.endOf(entry)];
+  return value.mayPass(body, start, end, members.typeOf(entry));
 }
 
 function valueAt(members: SchemaMembers, entry: number): unknown {
@@ -166,16 +215,21 @@ function otherOf({ additionalProperties: other = true }: JsonSchema) {
 const missing = "is required";
 const notAllowed = "is not in the schema";
 
+/** Maximum number of errors of an event that are compared, so that equal ones take no time. */
+const errorsComparedMax = 10 * schemaErrorsMax;
+
 /** Collects the first errors. Each has the path of a property and a rule, and never a value. */
 class ErrorList {
   readonly texts: string[] = [];
+  #count = 0;
 
   get isFull(): boolean {
-    return this.texts.length >= schemaErrorsMax;
+    return this.texts.length >= schemaErrorsMax || this.#count >= errorsComparedMax;
   }
 
   add(path: string, rule: string): void {
     if (this.isFull) return;
+    this.#count++;
     const text = `${shortened(path)}: ${rule}`;
     if (!this.texts.includes(text)) this.texts.push(text);
   }
@@ -199,17 +253,36 @@ const tokensOf: Readonly<Record<string, readonly TokenType[]>> = {
 
 const allTypes = Object.keys(tokensOf).filter((type) => type !== "integer");
 
+/** Tokens whose bytes show whether the value passes. */
+const readTokens: ReadonlySet<TokenType> = new Set([
+  TokenType.PlainString,
+  TokenType.EmptyString,
+  TokenType.Number,
+]);
+
+function bitsOf(tokens: readonly TokenType[]): number {
+  return tokens.reduce<number>((bits, token) => bits | (1 << token), 0);
+}
+
+/** Maximum number of texts that are compared one by one, which is faster for few texts. */
+const comparedTextsMax = 8;
+/** Maximum bytes of a text in an `enum`. */
+const textBytesMax = 3 * ruleTextCharsMax;
+
 /** The schema of one value, at any level. */
 class ValueSchema {
   readonly #types: ReadonlySet<string>;
   readonly #typeRule: string;
-  /** A bit for each TokenType. */
-  readonly #tokens: number;
+  /** A bit for each TokenType of which every value passes. */
+  readonly #passing: number;
+  /** A bit for each TokenType of which the bytes of the value decide. */
+  readonly #read: number;
   readonly #needsInteger: boolean;
   readonly #values: ReadonlySet<unknown> | undefined;
   readonly #valuesRule: string;
-  /** The texts of `#values`, in UTF-8. */
+  /** The texts of `#values`, in UTF-8. If there are many, their bytes as characters of Latin-1. */
   readonly #texts: readonly Buffer[];
+  readonly #manyTexts: ReadonlySet<string> | undefined;
   readonly #numbers: NumberRange | undefined;
   readonly #strings: StringForm | undefined;
   readonly #array: ArrayForm | undefined;
@@ -219,9 +292,6 @@ class ValueSchema {
     const types = schema.type === undefined ? allTypes : [schema.type].flat();
     this.#types = new Set(types);
     this.#typeRule = `must be ${types.map(withArticle).join(" or ")}`;
-    this.#tokens = types
-      .flatMap((type) => tokensOf[type]!)
-      .reduce<number>((bits, token) => bits | (1 << token), 0);
     this.#needsInteger = this.#types.has("integer") && !this.#types.has("number");
     const values = valuesOf(schema);
     this.#values = values === undefined ? undefined : new Set<unknown>(values);
@@ -229,48 +299,61 @@ class ValueSchema {
     this.#texts = (values ?? []).flatMap((value) =>
       typeof value === "string" ? [Buffer.from(value)] : [],
     );
+    this.#manyTexts =
+      this.#texts.length > comparedTextsMax
+        ? new Set(this.#texts.map((text) => text.toString("latin1")))
+        : undefined;
     this.#numbers = NumberRange.of(schema);
     this.#strings = StringForm.of(schema);
     this.#array = ArrayForm.of(schema);
     this.#object = ObjectForm.of(schema);
+    const tokens = types.flatMap((type) => tokensOf[type]!);
+    this.#passing = bitsOf(tokens.filter((token) => this.#passesAny(token)));
+    this.#read = bitsOf(tokens.filter((token) => readTokens.has(token)));
+  }
+
+  /** Whether every value of a token type passes. */
+  #passesAny(token: TokenType): boolean {
+    const values = this.#values;
+    switch (token) {
+      case TokenType.Null:
+        return values?.has(null) ?? true;
+      case TokenType.False:
+      case TokenType.True:
+        return values?.has(token === TokenType.True) ?? true;
+      case TokenType.Number:
+        return values === undefined && this.#numbers === undefined && !this.#needsInteger;
+      case TokenType.Array:
+        return values === undefined && this.#array === undefined;
+      case TokenType.Object:
+        return values === undefined && this.#object === undefined;
+      default:
+        return values === undefined && this.#strings === undefined;
+    }
   }
 
   /**
-   * Returns whether a member has no error, from its bytes. For an object or array that must be
+   * Returns whether a value at [start, end) has no error, from its bytes. For a value that must be
    * looked into, returns false. Then `explain` decides.
    */
-  mayPass(members: SchemaMembers, entry: number): boolean {
-    const type = members.typeOf(entry);
-    if ((this.#tokens & (1 << type)) === 0) return false;
-    switch (type) {
-      case TokenType.PlainString:
-      case TokenType.EmptyString: {
-        if (this.#values === undefined && this.#strings === undefined) return true;
-        const body = members.bodyOf(entry);
-        const [start, end] = [members.startOf(entry) + 1, members.endOf(entry) - 1];
-        if (this.#values !== undefined && !this.#hasText(body, start, end)) return false;
-        return this.#strings === undefined || this.#strings.passes(body, start, end);
-      }
-      case TokenType.EscapedString:
-        return this.#values === undefined && this.#strings === undefined;
-      case TokenType.Number: {
-        if (this.#values === undefined && this.#numbers === undefined && !this.#needsInteger)
-          return true;
-        const value = numberAt(members.bodyOf(entry), members.startOf(entry), members.endOf(entry));
-        if (this.#needsInteger && !Number.isInteger(value)) return false;
-        if (this.#values?.has(value) === false) return false;
-        return this.#numbers === undefined || this.#numbers.errorOf(value) === undefined;
-      }
-      case TokenType.True:
-      case TokenType.False:
-        return this.#values === undefined || this.#values.has(type === TokenType.True);
-      case TokenType.Null:
-        return this.#values === undefined || this.#values.has(null);
-      case TokenType.Array:
-        return this.#values === undefined && this.#array === undefined;
-      default:
-        return this.#values === undefined && this.#object === undefined;
-    }
+  mayPass(body: Buffer, start: number, end: number, type: TokenType): boolean {
+    const bit = 1 << type;
+    if ((this.#passing & bit) !== 0) return true;
+    if ((this.#read & bit) === 0) return false;
+    return type === TokenType.Number
+      ? this.#passesNumber(numberAt(body, start, end))
+      : this.#passesText(body, start + 1, end - 1);
+  }
+
+  #passesText(body: Buffer, start: number, end: number): boolean {
+    if (this.#values !== undefined && !this.#hasText(body, start, end)) return false;
+    return this.#strings === undefined || this.#strings.passes(body, start, end);
+  }
+
+  #passesNumber(value: number): boolean {
+    if (this.#needsInteger && !Number.isInteger(value)) return false;
+    if (this.#values?.has(value) === false) return false;
+    return this.#numbers === undefined || this.#numbers.errorOf(value) === undefined;
   }
 
   /** Adds the errors of a value. */
@@ -287,6 +370,10 @@ class ValueSchema {
   }
 
   #hasText(body: Buffer, start: number, end: number): boolean {
+    if (this.#manyTexts !== undefined)
+      return (
+        end - start <= textBytesMax && this.#manyTexts.has(body.toString("latin1", start, end))
+      );
     for (const text of this.#texts) if (isSameText(text, body, start, end)) return true;
     return false;
   }
@@ -498,16 +585,16 @@ class ObjectForm {
 
   explain(value: object, path: string, errors: ErrorList): void {
     const members = value as Readonly<Record<string, unknown>>;
-    for (const name of this.#required)
+    for (const name of this.#required) {
+      if (errors.isFull) return;
       if (!Object.hasOwn(members, name)) errors.add(`${path}.${name}`, missing);
-    for (const [name, one] of this.#values)
-      if (Object.hasOwn(members, name)) one.explain(members[name], `${path}.${name}`, errors);
-    if (this.#other === undefined) return;
+    }
+    // Not all names of the schema, because an object can be shorter than they are.
     for (const name of Object.keys(members)) {
       if (errors.isFull) return;
-      if (this.#values.has(name)) continue;
-      if (this.#other === false) errors.add(`${path}.${name}`, notAllowed);
-      else this.#other.explain(members[name], `${path}.${name}`, errors);
+      const one = this.#values.get(name) ?? this.#other;
+      if (one === false) errors.add(`${path}.${name}`, notAllowed);
+      else one?.explain(members[name], `${path}.${name}`, errors);
     }
   }
 }

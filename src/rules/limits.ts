@@ -7,7 +7,9 @@ export const schemasMax = 100;
 export const elementsMax = 200;
 /** Maximum characters of an event name, a pattern, a path or a value. */
 export const ruleTextCharsMax = 200;
-/** Maximum number of patterns with `*`, conditions on properties and paths in actions, in all rules. */
+/** Maximum characters of a text that globs read. The rest is ignored. */
+export const globbedCharsMax = 200;
+/** Maximum steps of the rules for one event. `rules-work.ts` has the steps of each part. */
 export const stepsMax = 1_000;
 /** Maximum number of bytes to which a text is cut. */
 export const cutBytesMax = 4_096;

@@ -1,7 +1,7 @@
 // Reads a rules file: YAML, checked against the limits, the types and the conflicts between rules.
 
 import { isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
-import type { Lane } from "../platform/base/lane.ts";
+import { lanes } from "../platform/base/lane.ts";
 import { findConflicts } from "./conflicts.ts";
 import {
   cutBytesMax,
@@ -10,7 +10,6 @@ import {
   rulesMax,
   ruleTextCharsMax,
   schemasMax,
-  stepsMax,
 } from "./limits.ts";
 import {
   type Action,
@@ -29,7 +28,7 @@ import {
   schemaModes,
   splitPath,
 } from "./rules-file.ts";
-import { stepsOf } from "./rules-work.ts";
+import { stepsOf, tooManySteps } from "./rules-work.ts";
 import { readPropertiesSchema } from "./schema-subset.ts";
 import { type Member, type RuleError, shown, YamlReader } from "./yaml-reader.ts";
 
@@ -37,7 +36,6 @@ export type { RuleError } from "./yaml-reader.ts";
 
 export type ParsedRules = { readonly rules: RulesFile } | { readonly errors: readonly RuleError[] };
 
-const lanes: readonly Lane[] = ["live", "historical"];
 export const ruleNameForm = /^[a-z0-9-]{1,64}$/;
 /** Properties that rules never see, because requests are assigned to a project by them. */
 export const keyProperties: readonly string[] = ["api_key", "token"];
@@ -132,17 +130,15 @@ class RulesReader {
       this.#schema(node),
     );
     this.#refuseSameNames(rules, schemas);
-    this.#refuseMuchWork(
-      root,
-      rules.map(({ value }) => value),
-    );
+    const privacy = this.#privacy(members.get("privacy"));
+    this.#refuseMuchWork(rules, privacy);
     const conflicts = findConflicts(rules.map(({ value }) => value));
     for (const { index, action, message } of conflicts) {
       const { node, value } = rules[index]!;
       this.#yaml.fail(this.#memberOf(node, action), `rule ${value.name}: ${message}`);
     }
     return {
-      privacy: this.#privacy(members.get("privacy")),
+      privacy,
       rules: rules.map(({ value }) => value),
       schemas: schemas.map(({ value }) => value),
     };
@@ -352,13 +348,10 @@ class RulesReader {
   }
 
   /** Refuses files that would make one event slow. */
-  #refuseMuchWork(root: ParsedNode, rules: readonly Rule[]): void {
-    const steps = stepsOf(rules);
-    if (steps > stepsMax)
-      this.#yaml.fail(
-        root,
-        `the rules have ${steps} steps; the maximum is ${stepsMax}: each pattern with *, condition on a property and path in an action is a step. Combine rules, as match.event can be a list, or use exact names`,
-      );
+  #refuseMuchWork(elements: readonly Element<Rule>[], privacy: Privacy): void {
+    const rules = elements.map(({ value }) => value);
+    const found = tooManySteps(rules, stepsOf(rules, privacy));
+    if (found !== undefined) this.#yaml.fail(elements[found.slowest]!.node, found.message);
   }
 
   /** The value of a member of a rule; the rule itself if it has no such member. */

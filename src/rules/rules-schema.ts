@@ -1,6 +1,7 @@
 // The JSON Schema of a rules file, for editors. It describes the form of a file. `parseRules` also
 // finds duplicate names and conflicts between rules, which a JSON Schema cannot express.
 
+import { lanes } from "../platform/base/lane.ts";
 import { cutBytesMax, elementsMax, rulesMax, ruleTextCharsMax, schemasMax } from "./limits.ts";
 import { distinctIdProperties, keyProperties, ruleNameForm } from "./parse.ts";
 import { effectProperties, ipRules, ruleModes, schemaModes } from "./rules-file.ts";
@@ -47,7 +48,7 @@ const match = {
     sdk_version: described("Versions of the SDK, as in $lib_version, in quotes.", {
       ...oneOrMore(ref("pattern")),
     }),
-    lane: described("live, or historical for imported events.", { enum: ["live", "historical"] }),
+    lane: described("live, or historical for imported events.", { enum: [...lanes] }),
     bot: described("Whether the User-Agent is a known bot.", { type: "boolean" }),
     properties: described("Conditions on properties, all of which must hold.", {
       ...mapOf(ref("condition"), ref("path")),

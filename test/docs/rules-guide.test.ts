@@ -83,16 +83,26 @@ test("the guide on rules works as it is written", async () => {
   await inUse({ event: "ping 1" }, 1);
   expect(await send({ event: "scroll" })).toMatchObject({ accepted: 1 });
 
+  const addresses = "Shorten the clients' addresses";
+  const privacy = blocksBelow(addresses, "yaml")[0]!;
+  writeFileSync(file, privacy + rules);
+  expect((await stored("scroll")).at(-1)).toMatchObject({ ip: "127.0.0.1" });
+  expect(await run(addresses)).toContain("version 3 of its rules (was 2)");
+  await until(async () => {
+    await send({ event: "shortened" });
+    return (await stored("shortened")).at(-1)?.["ip"] === "127.0.0.0";
+  });
+
   const orders = "Quarantine a wrong order";
   const order = blocksBelow(orders, "yaml")[0]!.replace("rules:\n", "");
-  writeFileSync(file, rules + order);
-  expect(await run(heartbeats, "apply")).toContain("version 3 of its rules (was 2)");
+  writeFileSync(file, privacy + rules + order);
+  expect(await run(heartbeats, "apply")).toContain("version 4 of its rules (was 3)");
   await inUse({ event: "order", properties: { items: 2 } }, 1);
   expect(await untilRejected(gateway, shop, 1)).toHaveLength(1);
   expect(await run(orders, "list")).toContain("1 rejected event: rule wrong-orders 1");
   expect(await run(orders, "replay")).toContain("1 event stored");
   expect((await stored("order")).at(-1)).toMatchObject({ properties: { items: 2, total: 0 } });
 
-  expect(await run("Undo")).toContain("version 4 of its rules (was 3)");
+  expect(await run("Undo")).toContain("version 5 of its rules (was 4)");
   await inUse({ event: "ping 1" }, 0);
 }, 60_000);

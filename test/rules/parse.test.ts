@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { rulesDepthMax, rulesFileBytesMax, rulesMax, stepsMax } from "../../src/rules/limits.ts";
+import { rulesDepthMax, rulesFileBytesMax, rulesMax } from "../../src/rules/limits.ts";
 import { parseRules, parseRulesBytes } from "../../src/rules/parse.ts";
 import { bad, rule, whole } from "./rules-kit.ts";
 
@@ -160,21 +160,4 @@ test("parseRulesBytes rejects a binary file and bytes that are not UTF-8, with t
   expect(shown(parseRulesBytes(Buffer.alloc(rulesFileBytesMax + 1, 0x20)))).toEqual([
     `1:1 the file is larger than ${rulesFileBytesMax} bytes, the maximum of a rules file`,
   ]);
-});
-
-test("a file that would make one event slow is rejected", () => {
-  const rules = (count: number, body: string) =>
-    `rules:\n${Array.from({ length: count }, (_, index) => `  - { name: r${index}, ${body} }\n`).join("")}`;
-  const many = (count: number, text: (index: number) => string) =>
-    Array.from({ length: count }, (_, index) => text(index)).join(", ");
-  const globs = `match: { sdk: [${many(40, (at) => `"a${at}*"`)}] }`;
-  const conditions = `match: { properties: { ${many(40, (at) => `p${at}: 1`)} } }`;
-  const paths = `hash: [${many(60, (at) => `q${at}`)}]`;
-  for (const match of [globs, conditions]) {
-    const body = `${match}, ${paths}`;
-    expect(outcome(rules(stepsMax / 100, body))).toHaveProperty("rules");
-    expect(outcome(rules(stepsMax / 100 + 1, body))).toEqual([
-      `1:1 the rules have ${stepsMax + 100} steps; the maximum is ${stepsMax}: each pattern with *, condition on a property and path in an action is a step. Combine rules, as match.event can be a list, or use exact names`,
-    ]);
-  }
 });

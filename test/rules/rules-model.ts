@@ -20,6 +20,8 @@ export interface ModelEvent {
   distinctId: Json | undefined;
   /** The User-Agent of a cookieless event. */
   agent?: string;
+  /** The hashes that rules have written. They are not hashed again. */
+  hashes?: Set<string>;
   properties: Members | undefined;
   set: Members | undefined;
   setOnce: Members | undefined;
@@ -212,16 +214,20 @@ function change(
         if (!kept.includes(name) && !read.has(name)) event.properties!.delete(name);
       return;
     }
-    case "hash":
+    case "hash": {
+      event.hashes ??= new Set();
+      const { hashes } = event;
       for (const path of action.paths)
-        replaceEach(event, path, (value) =>
-          value === null || typeof value === "boolean"
-            ? value
-            : createHmac("sha256", secret)
-                .update(typeof value === "string" ? value : textOf(value))
-                .digest("hex"),
-        );
+        replaceEach(event, path, (value) => {
+          if (value === null || typeof value === "boolean") return value;
+          const text = typeof value === "string" ? value : textOf(value);
+          if (hashes.has(text)) return value;
+          const hash = createHmac("sha256", secret).update(text).digest("hex");
+          hashes.add(hash);
+          return hash;
+        });
       return;
+    }
     case "cut":
       for (const [path, bytes] of action.bytes)
         replaceEach(event, path, (value) =>

@@ -1,6 +1,7 @@
 // `penstock rejected list`, `show` and `purge`.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { readRegistry } from "../../gateway/projects/registry/commands.ts";
 import { rulesInUse } from "../../gateway/projects/rules/versions.ts";
 import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { instantMsOf } from "../../platform/base/day.ts";
@@ -81,25 +82,38 @@ export async function* selectedMessages(
 
 /**
  * Checks the names of a selection that has no items. Throws a CommandError for a project that does
- * not exist, or a rule that its rules in use do not have.
+ * not exist, or a rule that its rules in use do not have. Without a project, no project has the rule.
  */
 export async function requireNames(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
   { command, project, rule }: Pick<Selection, "project" | "rule"> & { readonly command: string },
 ): Promise<void> {
-  if (project === undefined) return;
-  await mustBeKnown(connection, config, { command, project });
+  if (project !== undefined) await mustBeKnown(connection, config, { command, project });
   if (rule === undefined) return;
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
-  const found = await rulesInUse(connection, { prefix, replicas, hubDomain, id: project });
-  const parsed = parseRules(found?.text ?? "rules: []");
-  if (!("rules" in parsed)) return;
-  const { rules, schemas } = parsed.rules;
-  const names = [...rules.map(({ name }) => name), ...schemas.map(({ event }) => event)];
-  if (names.includes(rule)) return;
-  const what = `${command}: no event is selected, and project ${project} has no rule or schema ${rule}`;
-  throw new CommandError(unknownText(what, rule, names, "name"));
+  const registry = { prefix, replicas, hubDomain };
+  const ids = project === undefined ? await projectsWithRules(connection, registry) : [project];
+  const names = new Set<string>();
+  for (const id of ids) {
+    const found = await rulesInUse(connection, { ...registry, id });
+    const parsed = parseRules(found?.text ?? "rules: []");
+    if (!("rules" in parsed)) return;
+    for (const { name } of parsed.rules.rules) names.add(name);
+    for (const { event } of parsed.rules.schemas) names.add(event);
+    if (names.has(rule)) return;
+  }
+  const owner = project === undefined ? "no project has a" : `project ${project} has no`;
+  const what = `${command}: no event is selected, and ${owner} rule or schema ${rule}`;
+  throw new CommandError(unknownText(what, rule, [...names], "name"));
+}
+
+async function projectsWithRules(
+  connection: NatsConnection,
+  registry: Parameters<typeof readRegistry>[1],
+): Promise<string[]> {
+  const { projects } = await readRegistry(connection, registry);
+  return projects.filter(({ rulesVersion }) => rulesVersion !== undefined).map(({ id }) => id);
 }
 
 export interface ListOptions extends SelectionOptions {

@@ -25,7 +25,7 @@ import {
 import type { Answer } from "../import/answer.ts";
 import { Sender, Stopped } from "../import/sender.ts";
 import { withNats } from "../nats.ts";
-import { counted } from "../terminal.ts";
+import { beginningOf, counted } from "../terminal.ts";
 import {
   countsText,
   requireNames,
@@ -88,31 +88,64 @@ function requireNone(invalid: number): void {
   );
 }
 
+/** The members of an event that the gateway reads. It stores no other member next to `properties`. */
+export const eventMembers: readonly string[] = [
+  "event",
+  "distinct_id",
+  "$distinct_id",
+  "properties",
+  "$set",
+  "$set_once",
+  "$unset",
+  "timestamp",
+  "offset",
+  "uuid",
+  "options",
+  "session_id",
+  "window_id",
+];
+
 function changesOf({ set, remove }: ReplayOptions): Changes {
   const wrong = (what: string) => new CommandError(`rejected replay: ${what}`, usageExitCode);
   const pathOf = (flag: string, text: string): string[] => {
     const path = text.split(".");
     if (path.some((name) => name === ""))
       throw wrong(`${flag} needs a path such as distinct_id or properties.total (got "${text}")`);
+    if (!eventMembers.includes(path[0]!))
+      throw wrong(
+        `${flag} ${text}: an event has no member ${path[0]}, so the change would have no effect: did you mean properties.${text}? The members are ${eventMembers.join(", ")}`,
+      );
     return path;
   };
   return {
     set: set.map((text) => {
       const at = text.indexOf("=");
       if (at <= 0) throw wrong(`--set must be path=value (got "${text}")`);
-      return { path: pathOf("--set", text.slice(0, at)), value: jsonOf(text.slice(at + 1)) };
+      const path = pathOf("--set", text.slice(0, at));
+      const value = text.slice(at + 1);
+      const json = jsonOf(value);
+      if (json === undefined)
+        throw wrong(
+          `--set ${text.slice(0, at)}: the value begins like JSON, and is not valid JSON (got ${beginningOf(value, valueCharactersShown)}): correct it, or write a text in quotes, as ${JSON.stringify(beginningOf(value, valueCharactersShown))}`,
+        );
+      return { path, value: json };
     }),
     remove: remove.map((text) => pathOf("--remove", text)),
   };
 }
 
-/** Returns a JSON text: the value itself if it is JSON, else a string with it. */
-function jsonOf(value: string): string {
+const valueCharactersShown = 60;
+
+/**
+ * Returns a JSON text: the value itself if it is JSON, else a string with it. Returns undefined if
+ * the value begins like an object, an array or a string, so that it is probably a typo.
+ */
+function jsonOf(value: string): string | undefined {
   try {
     JSON.parse(value);
     return value;
   } catch {
-    return JSON.stringify(value);
+    return /^\s*["[{]/.test(value) ? undefined : JSON.stringify(value);
   }
 }
 

@@ -1,7 +1,7 @@
 // What the schemas of a rules file find in stored events, for `penstock rules check --against`.
 
-import { Outcome, type RuleApplier } from "../../rules/apply.ts";
-import type { CompiledSchema } from "../../rules/event-schema.ts";
+import type { RuleApplier } from "../../rules/apply.ts";
+import type { CompiledSchema, SchemaCheck } from "../../rules/event-schema.ts";
 import type { SchemaMode } from "../../rules/rules-file.ts";
 
 export interface SchemaTrialResult {
@@ -33,13 +33,11 @@ export class SchemaTrial {
   }
 
   /** Takes the last event of the applier. */
-  take(applier: RuleApplier, outcome: Outcome): void {
-    const { schema } = applier;
-    if (schema === undefined || outcome > Outcome.Changed) return;
-    this.#count(schema, applier.checkSchema());
+  take(applier: RuleApplier): void {
+    if (applier.check !== undefined) this.#count(applier.check);
   }
 
-  #count(schema: CompiledSchema, errors: readonly string[]): void {
+  #count({ schema, errors }: SchemaCheck): void {
     const result = this.#results.get(schema)!;
     if (errors.length === 0) result.valid++;
     else result.invalid++;

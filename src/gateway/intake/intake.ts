@@ -71,6 +71,7 @@ class RequestTaker {
   readonly #publisher: Publisher;
   readonly #metrics: IntakeMetrics;
   readonly #parts: WorkParts;
+  readonly #monotonicMs: () => number;
   readonly #workMs: () => number;
   readonly #ownScanner: BackgroundScanner;
   readonly #items: ItemTaker;
@@ -90,6 +91,7 @@ class RequestTaker {
     this.#publisher = publisher;
     this.#metrics = metrics;
     this.#parts = { publisher, records, metrics, shares, clientWarnings, quarantine };
+    this.#monotonicMs = monotonicMs;
     this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
     this.#items = new ItemTaker({
@@ -250,6 +252,7 @@ class RequestTaker {
       const failed = this.#failedBodies;
       const body = isNamed ? { id: await bodyIdOf(work, this.#share), failed } : undefined;
       work.begin(this.#parts, body);
+      work.times.beganMs = this.#monotonicMs();
       const { pending } = work;
       for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
         await this.#placeRows(work, arrival, rows);
@@ -269,9 +272,10 @@ class RequestTaker {
     const slice = (): void => {
       if (pending.failed) return;
       if (this.#checks.ofDeadline(exchange) !== undefined) {
-        pending.fail("timeout");
+        pending.fail("timeout", latenessOf(work, firstItem + start, this.#monotonicMs()));
         return;
       }
+      const beganMs = this.#monotonicMs();
       const end = endOfSlice(work.table, start, {
         rows,
         isSlow: protocol.rewritesItems,
@@ -280,11 +284,15 @@ class RequestTaker {
       this.#items.takeRows(work, start, end);
       work.frames.endTurn();
       start = end;
+      work.times.eventsMs += this.#monotonicMs() - beganMs;
     };
     while (start < rows && !pending.failed) {
       const room = pending.framesAtMost(framesAheadMax);
-      if (room !== undefined)
+      if (room !== undefined) {
+        const beganMs = this.#monotonicMs();
         await awaitRoom(work, room, { scanners: this.#scanners, arrival, firstItem });
+        work.times.storeMs += this.#monotonicMs() - beganMs;
+      }
       await this.#share.slice(slice);
     }
   }
@@ -320,6 +328,22 @@ function hintOf({ project, lane }: Work): BodyHint {
 
 function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {
   return projectId === work.project.id && lane === work.lane;
+}
+
+/**
+ * Returns the detail of a request that timed out after `events` of its events; "" if the store took
+ * most of the time.
+ */
+function latenessOf({ cost, rules, times }: Work, events: number, nowMs: number): string {
+  const allMs = nowMs - times.beganMs;
+  if (2 * times.storeMs > allMs) return "";
+  const what = rules === undefined ? "these events" : "these events and the project's rules";
+  const spent = [
+    `${Math.round(times.eventsMs)} ms for ${what}`,
+    `${Math.round(times.storeMs)} ms waiting for the store`,
+    `${Math.round(allMs - times.eventsMs - times.storeMs)} ms for other requests`,
+  ];
+  return `The request timed out after ${events} of its ${cost.events} events (${spent.join(", ")}), so the first of them may be stored: send fewer events per request`;
 }
 
 const noRoomToRepair: Problem = {

@@ -173,7 +173,7 @@ export class ItemTaker {
     verdict.drop = undefined;
     verdict.error = undefined;
     verdict.changedByRules = job.changesAddress ?? false;
-    verdict.schema = "";
+    verdict.schema = undefined;
     verdict.hidesAddress = false;
     let ruling: Ruling = this.#isRuled ? this.#ruled.rulingOf(row) : Ruling.Unruled;
     let item: ItemView = cursor;
@@ -187,7 +187,7 @@ export class ItemTaker {
       item = this.#ruled.changedItem(row);
     }
     if (ruling === Ruling.Unruled) return item;
-    if (ruling === Ruling.Same) return this.#checkSchema(job, item);
+    if (ruling === Ruling.Same) return this.#applySchema(job, item);
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       refuse(verdict, "event_too_large", detail);
@@ -211,7 +211,7 @@ export class ItemTaker {
     verdict.changedByRules = true;
     verdict.hidesAddress = this.#ruled.isCookieless;
     const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
-    return changed === undefined ? item : this.#checkSchema(job, changed);
+    return changed === undefined ? item : this.#applySchema(job, changed);
   }
 
   /** Returns the item in plain form, with the additions of the request; undefined on an error. */
@@ -232,15 +232,16 @@ export class ItemTaker {
   }
 
   /**
-   * Applies the mode of the event's schema to the errors that were found. Returns undefined if the
-   * item goes into quarantine.
+   * Applies the mode of the event's schema to what it has found. Returns undefined if the item goes
+   * into quarantine.
    */
-  #checkSchema(job: Job, item: ItemView): ItemView | undefined {
-    const { schema, errors } = this.#ruled;
-    if (schema === undefined) return item;
+  #applySchema(job: Job, item: ItemView): ItemView | undefined {
+    const { check } = this.#ruled;
+    if (check === undefined) return item;
+    const { schema, errors, stamp } = check;
     const isValid = errors.length === 0;
     schema.counts[isValid ? SchemaResult.valid : SchemaResult.invalid]!++;
-    if (schema.mode === "stamp") this.#verdict.schema = schema.stampOf(errors);
+    this.#verdict.schema = stamp;
     if (isValid || schema.mode !== "quarantine") return item;
     this.#filterCode = "quarantined";
     this.#quarantine(job, { reason: "schema", detail: errors.join("; "), rule: schema.event });
@@ -259,13 +260,15 @@ export class ItemTaker {
     job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.version });
   }
 
-  /** Returns undefined if it is unknown whether the item is a cookieless event. */
+  /** Returns undefined if the item may have values of a cookieless event that must not be stored. */
   #storableItem(job: Job): ItemView | undefined {
     const cursor = this.#cursor;
     const { rules } = job;
     if (rules?.cookieless === undefined || job.quarantine === undefined) return cursor;
-    // The quarantine stores neither of them.
-    if (!isObject(cursor) || bytesOf(cursor) > slowItemBytesMax) return cursor;
+    // An array or a string may contain an event.
+    if (!isObject(cursor)) return undefined;
+    // The quarantine does not store such a large item.
+    if (bytesOf(cursor) > slowItemBytesMax) return cursor;
     if (isPlain(cursor) && !mayBeCookieless(cursor)) return cursor;
     try {
       const whole = this.#wholeItem(job, this.#otherVerdict);

@@ -10,7 +10,7 @@ import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
 import { FlagSearch } from "../../rules/cookieless.ts";
-import type { CompiledSchema } from "../../rules/event-schema.ts";
+import type { SchemaCheck } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
 /** What the rules decide about an item. */
@@ -38,7 +38,6 @@ export interface Rows {
   readonly end: number;
 }
 
-const noErrors: readonly string[] = [];
 const textBytesMin = 65_536;
 
 interface RuledItemsOptions extends ChangeFunctions, NameFunctions {
@@ -58,20 +57,19 @@ export class RuledItems {
   readonly #rulings: Int8Array;
   /** Rows of changed items in the table of `#slice`, by the row of the slice. */
   readonly #changedRows: Uint32Array;
+  /** The rows whose members the applier opens. */
+  readonly #opened: Uint32Array;
   readonly #rulesOf: (CompiledRule | undefined)[] = [];
   readonly #plans: (Plan | undefined)[] = [];
-  readonly #schemasOf: (CompiledSchema | undefined)[] = [];
-  readonly #errorsOf: (readonly string[])[] = [];
+  readonly #checksOf: (SchemaCheck | undefined)[] = [];
   readonly #refusalsOf: string[] = [];
   readonly #isCookielessOf: boolean[] = [];
   readonly #flags = new FlagSearch();
   #first = 0;
   /** The rule that filtered or quarantined the item of the last call. */
   rule: CompiledRule | undefined = undefined;
-  /** The schema of the item of the last call, unless it was filtered or refused. */
-  schema: CompiledSchema | undefined = undefined;
-  /** The errors that the schema has found. */
-  errors: readonly string[] = noErrors;
+  /** What the schema of the item of the last call has found, unless the item is not stored. */
+  check: SchemaCheck | undefined = undefined;
   /** Whether the item of the last call has got the ids of a cookieless event. */
   isCookieless = false;
   /** Why the item of the last call cannot have them. */
@@ -86,6 +84,7 @@ export class RuledItems {
     this.#single = new ChangedItems(scanner, 1);
     this.#rulings = new Int8Array(rowsMax);
     this.#changedRows = new Uint32Array(rowsMax);
+    this.#opened = new Uint32Array(rowsMax);
   }
 
   /**
@@ -103,36 +102,55 @@ export class RuledItems {
       return false;
     const applier = this.#applier;
     applier.begin(rules, request);
-    const rows: number[] = [];
     const flags = rules.cookieless === undefined ? undefined : this.#flags;
     if (end > first) flags?.begin(view.body, endOfRow(view, end - 1));
+    const named = this.#named;
+    const rulings = this.#rulings;
+    const hasAdditions = request.additions !== undefined;
     let hasUnknown = false;
+    let opened = 0;
     for (let row = first; row < end; row++) {
       const at = row - first;
-      const result = this.#named[NamedRows.Results + at]!;
+      const result = named[NamedRows.Results + at]!;
       const isUnruled = result === 0 && flags === undefined;
-      this.#rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
-      if (isUnruled || request.additions !== undefined) continue;
+      rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
+      if (isUnruled || hasAdditions) continue;
       view.row = Header.Words + row * Row.Words;
       if (result === NameResult.Unread && !isPlain(view)) continue;
       const hasFlag = flags?.isIn(view) === true;
       if (result === 0 && !hasFlag) {
-        this.#rulings[at] = Ruling.Unruled;
+        rulings[at] = Ruling.Unruled;
         continue;
       }
       const plan = rules.namedPlans.get(result) ?? rules.planOf(view, request.isEngage);
-      hasUnknown ||= isUnknown(result);
+      if (isUnknown(result)) hasUnknown = true;
       this.#plans[at] = plan;
       const needsMembers = hasFlag || plan?.needsMembers === true;
       const ruling = rulingBefore(view, plan, needsMembers);
-      this.#rulings[at] = ruling;
+      rulings[at] = ruling;
       if (ruling !== Ruling.None) continue;
-      if (needsMembers) rows.push(row);
-      else this.#apply(view, row, false);
+      if (!needsMembers) {
+        this.#apply(view, row, false);
+        continue;
+      }
+      const removals = flags === undefined ? plan!.removals : 0;
+      applier.addRow(row, removals);
+      if (removals === 0) this.#opened[opened++] = row;
+      if (!plan!.isIdleWithoutMembers) continue;
+      // This is final unless a member is found.
+      rulings[at] = Ruling.Same;
+      this.#checksOf[at] = undefined;
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });
-    if (rows.length > 0) applier.find(request.scanner, view.body, rows);
-    for (const row of rows) {
+    applier.find(request.scanner, view.body);
+    for (let row = applier.nextCut(view.table); row >= 0; row = applier.nextCut(view.table)) {
+      this.#rulings[row - first] = Ruling.Changed;
+      this.#changedRows[row - first] = applier.changeCount - 1;
+      this.#isCookielessOf[row - first] = false;
+    }
+    for (let index = 0; index < opened; index++) {
+      const row = this.#opened[index]!;
+      if (this.#rulings[row - first] === Ruling.Same && row !== applier.nextRow) continue;
       view.row = Header.Words + row * Row.Words;
       this.#apply(view, row, true);
     }
@@ -177,9 +195,7 @@ export class RuledItems {
       this.#changedRows[at] = applier.changeCount - 1;
       this.#isCookielessOf[at] = applier.cookielessId !== undefined;
     }
-    const { schema } = applier;
-    this.#schemasOf[at] = schema;
-    if (schema !== undefined) this.#errorsOf[at] = applier.checkSchema();
+    this.#checksOf[at] = applier.check;
   }
 
   /** Forgets what `takeRows` decided, so that `take` is called for each item. */
@@ -197,8 +213,7 @@ export class RuledItems {
       this.refusal = this.#refusalsOf[at] ?? "";
       return ruling;
     }
-    this.schema = this.#schemasOf[at];
-    if (this.schema !== undefined) this.errors = this.#errorsOf[at]!;
+    this.check = this.#checksOf[at];
     this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[at]!;
     return ruling;
   }
@@ -215,7 +230,7 @@ export class RuledItems {
     { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
   ): Ruling {
     const applier = this.#applier;
-    this.schema = undefined;
+    this.check = undefined;
     this.isCookieless = false;
     const row = (item.row - Header.Words) / Row.Words;
     const rows = { first: row, end: row + 1 };
@@ -229,13 +244,21 @@ export class RuledItems {
     const before = rulingBefore(item, plan, needsMembers);
     if (before !== Ruling.None) return before;
     applier.begin(rules, request);
-    if (needsMembers) applier.find(scanner, item.body, [row]);
+    const removals = rules.cookieless === undefined ? plan!.removals : 0;
+    if (needsMembers) {
+      applier.addRow(row, removals);
+      applier.find(scanner, item.body);
+    }
+    if (removals !== 0) {
+      if (applier.nextCut(item.table) < 0) return Ruling.Same;
+      this.#single.take(applier, item);
+      return Ruling.Changed;
+    }
     const outcome = applier.apply(item, plan!, row, needsMembers);
     this.rule = applier.rule;
     this.isCookieless = applier.cookielessId !== undefined;
     this.refusal = applier.refusal;
-    if (outcome <= Outcome.Changed) this.schema = applier.schema;
-    if (this.schema !== undefined) this.errors = applier.checkSchema();
+    this.check = applier.check;
     if (outcome === Outcome.Changed) this.#single.take(applier, item);
     return outcome;
   }

@@ -19,14 +19,15 @@ import {
   countText,
   element,
   fill,
+  openingRow,
   say,
-  timeText,
   whole,
   zoneText,
 } from "./text.js";
 
 const eventsShownMax = 200;
 const namesMax = 100;
+const rejectedHash = "#rejected";
 const filterInputs = { project: "project", event: "event", distinct_id: "distinct-id" };
 
 let source;
@@ -44,6 +45,16 @@ let isUnknown = false;
 function filterOf(query) {
   const found = Object.keys(filterInputs).map((name) => [name, (query.get(name) ?? "").trim()]);
   return new URLSearchParams(found.filter(([, value]) => value !== ""));
+}
+
+function addressOf(filter, hash) {
+  return `${location.pathname}${filter.size === 0 ? "" : `?${filter}`}${hash}`;
+}
+
+/** The list is in the address, so that it stays at a reload, and the back button works. */
+function goToList(hash) {
+  if (location.hash !== hash) history.pushState(null, "", addressOf(filter, hash));
+  selectRejected(hash === rejectedHash);
 }
 
 function open() {
@@ -133,29 +144,11 @@ function eventRow(shown) {
   const tags = [kind === "custom" ? "" : kind, historical ? "historical" : ""].filter(
     (tag) => tag !== "",
   );
-  const row = element(
-    "details",
-    {},
-    element(
-      "summary",
-      {},
-      element("span", { class: "at" }, timeText(receivedAt)),
-      element(
-        "span",
-        { class: "name" },
-        event,
-        ...tags.map((tag) => element("span", { class: "tag" }, tag)),
-      ),
-      element("span", { class: "id mono" }, id),
-      element("span", { class: "project mono" }, project),
-    ),
-  );
-  row.addEventListener("toggle", () => {
-    if (!row.open || row.children.length > 1) return;
+  const row = openingRow({ receivedAt, name: event, tags, id, project }, () => {
     const hasPeople = lastState?.effects !== undefined && shown.id !== "";
-    row.append(...(hasPeople ? [personButton(shown)] : []), ...recordOf(shown));
     // An open record must not move away, so the list pauses.
     pause(true);
+    return [...(hasPeople ? [personButton(shown)] : []), ...recordOf(shown)];
   });
   row.firstElementChild.tabIndex = -1;
   const item = element("li", { class: "new" }, row);
@@ -247,18 +240,20 @@ say("zone", `times in ${zoneText()}`);
 byId("all-client-warnings").addEventListener("click", showAllClientWarnings);
 byId("pause").addEventListener("click", () => pause(!paused));
 byId("clear").addEventListener("click", clear);
-byId("list-stored").addEventListener("click", () => selectRejected(false));
-byId("list-rejected").addEventListener("click", () => selectRejected(true));
+byId("list-stored").addEventListener("click", () => goToList(""));
+byId("list-rejected").addEventListener("click", () => goToList(rejectedHash));
+addEventListener("popstate", () => selectRejected(location.hash === rejectedHash));
 byId("person-close").addEventListener("click", closePerson);
 byId("events").addEventListener("keydown", goFromRowToRow);
 byId("filter").addEventListener("submit", (submitted) => {
   submitted.preventDefault();
   const given = Object.entries(filterInputs).map(([name, id]) => [name, byId(id).value]);
   filter = filterOf(new URLSearchParams(given));
-  history.replaceState(null, "", filter.size === 0 ? location.pathname : `?${filter}`);
+  history.replaceState(null, "", addressOf(filter, location.hash));
   clear();
   open();
 });
 for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", copy);
 takeToken();
 open();
+selectRejected(location.hash === rejectedHash);

@@ -3,7 +3,7 @@
 
 import { indented } from "./json-text.js";
 import { ask } from "./source.js";
-import { byId, element, fill, say, timeText } from "./text.js";
+import { byId, element, fill, openingRow, say } from "./text.js";
 
 const refreshMs = 5_000;
 
@@ -57,32 +57,12 @@ async function refresh() {
 }
 
 function rowOf({ id, project, event, receivedAt, reason, rule, detail, text, isCut }) {
-  const row = element(
-    "details",
-    {},
-    element(
-      "summary",
-      {},
-      element("span", { class: "at" }, timeText(receivedAt)),
-      element(
-        "span",
-        { class: "name" },
-        event === "" ? "(no event name)" : event,
-        element("span", { class: "tag" }, rule === "" ? reason : `${reason} ${rule}`),
-      ),
-      element("span", { class: "id mono" }, detail),
-      element("span", { class: "project mono" }, project),
-    ),
-  );
-  row.addEventListener("toggle", () => {
-    if (!row.open || row.children.length > 1) return;
-    const by = rule === "" ? reason : `${reason} ${rule}`;
-    const why = detail === "" ? by : `${by}: ${detail}`;
-    row.append(
-      element("p", { class: "who" }, why),
-      element("pre", {}, isCut ? `${text}…` : indented(text)),
-      element("p", { class: "cut" }, `id ${id}`),
-    );
-  });
+  const by = rule === "" ? reason : `${reason} ${rule}`;
+  const name = event === "" ? "(no event name)" : event;
+  const row = openingRow({ receivedAt, name, tags: [by], id: detail, project }, () => [
+    element("p", { class: "who" }, detail === "" ? by : `${by}: ${detail}`),
+    element("pre", {}, isCut ? `${text}…` : indented(text)),
+    element("p", { class: "cut" }, `id ${id}`),
+  ]);
   return element("li", {}, row);
 }

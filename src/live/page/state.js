@@ -28,9 +28,11 @@ const reasonWords = {
   not_an_object: "dropped: not an object",
   no_cookieless_id: "dropped: cookieless without an id",
   rate_limited: "rejected: over the project's quota",
+  dropped_by_rule: "filtered: by a rule",
+  quarantined: "filtered: in quarantine",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
-/** Oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
+/** Oldest first: { atMs, stored, requests, lost, dropped, filtered, refused, counts }. */
 let snapshots = [];
 let errorsUrl;
 /** The problems, newest first. */
@@ -82,13 +84,15 @@ function remember({ atMs, counts }) {
   const dropped = sum(({ outcome }) => outcome === "dropped" || outcome === "error");
   // The number of events in a rejected request is mostly unknown, so each counts as one.
   const refused = Object.values(counts.problems).reduce((total, count) => total + count, 0);
-  const lost = dropped + refused;
+  // Rules drop these events on purpose, but an operator who misses an event looks here.
+  const filtered = sum(({ outcome }) => outcome === "filtered");
+  const lost = dropped + filtered + refused;
   const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
   const last = snapshots.at(-1);
   // Totals that shrink come from another process, so the history restarts.
   if (last !== undefined && requests < last.requests) snapshots = [];
   else if (last !== undefined && atMs <= last.atMs) snapshots.pop();
-  snapshots.push({ atMs, stored, requests, lost, dropped, refused, counts });
+  snapshots.push({ atMs, stored, requests, lost, dropped, filtered, refused, counts });
   while (snapshots[0].atMs < atMs - lineMs) snapshots.shift();
 }
 
@@ -145,8 +149,13 @@ function timesText(requests) {
 }
 
 function totalText(name, snapshot) {
-  if (name !== "lost") return `${whole.format(snapshot[name])} total`;
-  return `${countText(snapshot.refused, "request")} rejected, ${countText(snapshot.dropped, "event")} dropped`;
+  return name === "lost" ? lostText(snapshot) : `${whole.format(snapshot[name])} total`;
+}
+
+/** Returns what was not stored, by cause. */
+export function lostText({ refused, dropped, filtered }) {
+  const causes = `${countText(refused, "request")} rejected, ${countText(dropped, "event")} dropped`;
+  return filtered === 0 ? causes : `${causes}, ${whole.format(filtered)} filtered by rules`;
 }
 
 function percentile(share, end) {

@@ -30,6 +30,31 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Returns a row of a list of events. At its first opening, it appends what `open` returns. */
+export function openingRow({ receivedAt, name, tags, id, project }, open) {
+  const row = element(
+    "details",
+    {},
+    element(
+      "summary",
+      {},
+      element("span", { class: "at" }, timeText(receivedAt)),
+      element(
+        "span",
+        { class: "name" },
+        name,
+        ...tags.map((tag) => element("span", { class: "tag" }, tag)),
+      ),
+      element("span", { class: "id mono" }, id),
+      element("span", { class: "project mono" }, project),
+    ),
+  );
+  row.addEventListener("toggle", () => {
+    if (row.open && row.children.length === 1) row.append(...open());
+  });
+  return row;
+}
+
 /** An unchanged text keeps its selection, and screen readers stay silent. */
 export function say(id, text) {
   const target = byId(id);

@@ -212,8 +212,8 @@ export const errorTable = {
   },
   timeout: {
     status: 503,
-    title: "The store did not acknowledge in time",
-    when: "the store did not acknowledge in time, so it is unknown whether the events are stored. Or the request timed out before any event was stored. The detail names the case",
+    title: "The request timed out",
+    when: "the store did not acknowledge in time, so it is unknown whether the events are stored. Or the gateway did not finish a large body in time, so only its first events are stored. Or the request timed out before any event was stored. The detail names the case",
     remedy:
       "Retry the unchanged request after the seconds in Retry-After, which grow with the outage. For two minutes the same gateway process recognizes the events and stores them once. After that, or on another gateway, readers deduplicate by project_id, uuid, event and distinct_id.",
   },

@@ -1,2 +1,3 @@
+export const lanes = ["live", "historical"] as const;
 /** `live` is for current events. `historical` is for imports, whose events stay in order. */
-export type Lane = "live" | "historical";
+export type Lane = (typeof lanes)[number];

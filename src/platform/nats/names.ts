@@ -6,7 +6,7 @@ import type { Lane } from "../base/lane.ts";
 const fnvOffsetBasis = 0x811c9dc5;
 const fnvPrime = 0x01000193;
 
-export const lanes: readonly Lane[] = ["live", "historical"];
+export { lanes } from "../base/lane.ts";
 
 /**
  * The lane of items that are not stored as events. It has streams, but it is not a `Lane`: no event

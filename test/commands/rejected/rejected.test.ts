@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
+import { eventMembers } from "../../../src/commands/rejected/replay.ts";
 import { applyRules } from "../../../src/gateway/projects/rules/versions.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
@@ -261,6 +263,33 @@ describe.each(gateways)("on %s", (_, gateway) => {
       `rejected ${verb}: no event is selected, and project ${project.id} has no rule or schema wrong-ordrs: did you mean wrong-orders? the only name is wrong-orders`,
     );
     expect((await of(project.id, "wrong-orders")).fault).toBeUndefined();
+    const ofAll = (rule: string) => run(gateway, ["rejected", verb, "--rule", rule, ...more]);
+    expect((await ofAll("wrong-ordrs")).fault).toMatch(
+      new RegExp(
+        `^rejected ${verb}: no event is selected, and no project has a rule or schema wrong-ordrs: did you mean wrong-orders\\?`,
+      ),
+    );
+    expect((await ofAll("wrong-orders")).fault).toBeUndefined();
+  });
+
+  test.each([
+    [
+      ["--set", "total=0"],
+      `--set total: an event has no member total, so the change would have no effect: did you mean properties.total? The members are ${eventMembers.join(", ")}`,
+    ],
+    [
+      ["--remove", "email"],
+      `--remove email: an event has no member email, so the change would have no effect: did you mean properties.email? The members are ${eventMembers.join(", ")}`,
+    ],
+    [
+      ["--set", 'properties.a={"b":1'],
+      '--set properties.a: the value begins like JSON, and is not valid JSON (got {"b":1): correct it, or write a text in quotes, as "{\\"b\\":1"',
+    ],
+  ])("a replay with %j fails before anything is checked or sent", async (change, fault) => {
+    const project = await rejecting([{ event: "order" }]);
+    const ran = await replayed(project, ...change);
+    expect([ran.fault, ran.out]).toEqual([`rejected replay: ${fault}`, ""]);
+    expect(await rejectedOf(gateway, project)).toHaveLength(1);
   });
 
   test("a dry run counts the valid events that the rules in use would not store", async () => {
@@ -338,4 +367,16 @@ describe.each(gateways)("on %s", (_, gateway) => {
     expect(await rejectedOf(gateway, project)).toEqual([]);
     expect((await run(gateway, [...of, "--yes"])).out).toBe("nothing to remove\n");
   });
+});
+
+test("the members that a replay can change are those that the scanner reads, except keys", () => {
+  const header = new URL("../../../src/records/addon/event_names.h", import.meta.url);
+  const [, names = ""] = readFileSync(header, "utf8").split("item_name_of(const Key& key) {");
+  const found = names
+    .slice(0, names.indexOf("\n}\n"))
+    .matchAll(
+      /is\(key, "([^"]+)"\)\s*\? k(?!FirstKeyName)|is\(key, "([^"]+)"\)\) return k(?!FirstKeyName)/g,
+    );
+  const members = [...found].map(([, one, other]) => one ?? other);
+  expect(members.toSorted()).toEqual(eventMembers.toSorted());
 });

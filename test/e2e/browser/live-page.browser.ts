@@ -285,7 +285,7 @@ test("the live page counts the events of rules", async () => {
   const file = path.join(temporaryFolder(), "rules.yaml");
   writeFileSync(
     file,
-    "rules: [{ name: no-spam, mode: observe, match: { event: spam }, drop: true }]\n",
+    "rules: [{ name: no-spam, mode: observe, match: { event: spam }, drop: true }, { name: no-ads, match: { event: ad }, drop: true }]\n",
   );
   const applied = await runCommand({ PENSTOCK_NATS_URL: gateway.config.natsUrl! }, [
     "rules",
@@ -300,6 +300,12 @@ test("the live page counts the events of rules", async () => {
       return await page.locator("#rules tbody tr").allTextContents();
     })
     .toEqual([expect.stringContaining(`${alpha.id} no-spam: dropped (only observed)`)]);
+  expect(await page.locator("#lost-total").textContent()).not.toContain("filtered");
+  await send(alpha, "ad", "ad");
+  await expect
+    .poll(() => page.locator("#lost-total").textContent())
+    .toMatch(/dropped, 2 filtered by rules$/);
+  expect(await page.locator("#outcomes").textContent()).toContain("filtered: by a rule");
 });
 
 test("the live page scrolls a long list of events", async () => {

@@ -43,3 +43,27 @@ test("the live page lists rejected events with their reason and their text, by p
   await page.locator("#list-stored").click();
   expect(await page.locator("#rejected-panel").isVisible()).toBe(false);
 });
+
+test("the list of rejected events stays at a reload, and is in the history", async () => {
+  const [gamma] = await gateway.projects(1);
+  await gateway.post("/batch/", { api_key: gamma!.key, batch: [{ event: "order" }] });
+  await untilRejected(gateway, gamma!, 1);
+  const query = `?project=${gamma!.id}`;
+  const page = await visitPage(browser, { address: gateway.adminUrl, query });
+  const panel = page.locator("#rejected-panel");
+  await page.locator("#list-rejected").focus();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator("#rejected li").count()).toBe(1);
+  expect(page.url()).toBe(`${gateway.adminUrl}/${query}#rejected`);
+  await page.reload();
+  await expect.poll(() => page.locator("#rejected li").count()).toBe(1);
+  expect(await page.locator("#list-rejected").getAttribute("aria-pressed")).toBe("true");
+  await page.goBack();
+  await expect.poll(() => panel.isVisible()).toBe(false);
+  await page.goForward();
+  await expect.poll(() => panel.isVisible()).toBe(true);
+  await page.locator("#project").fill("");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.url()).toBe(`${gateway.adminUrl}/#rejected`);
+  expect(await panel.isVisible()).toBe(true);
+});
