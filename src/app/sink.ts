@@ -14,7 +14,7 @@ import type { OpenReader } from "../readers/effects/store/open.ts";
 import { SinkMetrics } from "../readers/sinks/metrics/sink-metrics.ts";
 import { EventPersons } from "../readers/sinks/persons/event-persons.ts";
 import type { SinkTarget } from "../readers/sinks/sink-target.ts";
-import { SinkCounts, type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
+import { type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 import { portAccess } from "./require-token.ts";
 import { openTelemetry } from "./telemetry.ts";
@@ -83,7 +83,6 @@ export async function runSink(
     const { sinkHost, sinkPort } = config;
     const port = await server.listen(sinkHost, sinkPort);
     log.info({ sinkHost, sinkPort: port }, "sink HTTP port listening");
-    const counts = new SinkCounts((commit) => metrics.record(commit));
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
@@ -98,7 +97,7 @@ export async function runSink(
         acceptExpired,
         log,
         persons,
-        counts,
+        onWrite: (counts) => metrics.record(counts),
         filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
         limits: {
           eventsMax: config.sinkBatchEvents,

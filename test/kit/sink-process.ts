@@ -9,7 +9,7 @@ import { ParquetTarget } from "../../src/readers/sinks/parquet/parquet-target.ts
 import { PostgresTarget } from "../../src/readers/sinks/postgres/postgres-target.ts";
 import { PosthogTarget } from "../../src/readers/sinks/posthog/posthog-target.ts";
 import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
-import { SinkCounts, SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
+import { SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
 
 /** The segments are so small that most batches end a segment. */
@@ -65,7 +65,6 @@ const writer = new SinkWriter({
   acceptExpired: false,
   filter: { projects: undefined, lanes: undefined },
   limits: { eventsMax: Number(batchEvents), bytesMax: 1_048_576, ageMsMax: 10 },
-  counts: new SinkCounts(),
 });
 writer.start();
 say("started");

@@ -144,8 +144,9 @@ async function mustBeRestored(manager: JetStreamManager): Promise<void> {
 
 function reasonOf({ context }: ConfiguredCommand, error: Error): string {
   if (context.stop.aborted) return "stopped";
-  const isSilent = error.name === "TimeoutError" || error.message === "timeout";
-  return isSilent ? `JetStream did not answer within ${silenceMsMax / 1_000} s` : error.message;
+  return error.name === "TimeoutError"
+    ? `JetStream did not answer within ${silenceMsMax / 1_000} s`
+    : error.message;
 }
 
 async function bucketsOf(

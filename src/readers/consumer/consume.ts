@@ -1,6 +1,7 @@
 // The entry point of the npm package. A consumer delivers every frame of all streams at least once,
 // and the frames of each stream in order. It reports every possible loss of events.
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -107,7 +108,7 @@ class Consumption implements EventConsumer {
     this.#wake();
     const untilMs = performance.now() + timeoutMs;
     while (readers.some(({ out }) => out > 0) && performance.now() < untilMs)
-      await pauseUntilAborted(stopLookMs, AbortSignal.timeout(stopLookMs));
+      await delay(stopLookMs);
     this.#ended.abort();
     await leave(this.#connection);
     await this.#isClosed;

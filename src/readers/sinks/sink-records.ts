@@ -46,7 +46,7 @@ export interface SinkRecord {
 
 /** Reasons why a line was rejected. `value` means that the target refuses a value of the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
-export type RejectReason = (typeof rejectReasons)[number];
+type RejectReason = (typeof rejectReasons)[number];
 
 export interface RejectedLine {
   readonly stream: string;

@@ -4,11 +4,10 @@
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import type { EventStreams } from "../stream/event-streams.ts";
-import type { IncidentKind, StreamPosition } from "../stream/resume.ts";
+import type { StreamPosition } from "../stream/resume.ts";
 import { BatchLimit, Session, type SessionOptions } from "../stream/session.ts";
 import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
-import type { RejectReason } from "./sink-records.ts";
 import {
   MovedError,
   type SinkFilter,
@@ -29,7 +28,8 @@ export interface SinkWriterOptions
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: WriterLimits;
-  readonly counts: SinkCounts;
+  /** Called after each write. A write that failed has no counts. */
+  readonly onWrite?: (counts: CommitCounts | undefined) => void;
   readonly log: Log;
 }
 
@@ -73,6 +73,7 @@ export class SinkWriter {
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
   #written = new Map<string, SinkPosition>();
+  #refusedInRow = 0;
 
   constructor(options: SinkWriterOptions) {
     this.#options = options;
@@ -149,13 +150,12 @@ export class SinkWriter {
    * because one project must not stop the others.
    */
   get #refusing(): string[] {
-    const { refusedInRow } = this.#options.counts;
-    if (refusedInRow <= refusedMax) return [];
-    return [`the target has rejected the last ${refusedInRow} events, each with its reason`];
+    if (this.#refusedInRow <= refusedMax) return [];
+    return [`the target has rejected the last ${this.#refusedInRow} events, each with its reason`];
   }
 
   #note(error: Error): number | undefined {
-    const { log, counts } = this.#options;
+    const { log, onWrite } = this.#options;
     const { message: reason } = error;
     this.#hasFailedToWrite ||= this.#hasTarget;
     this.#hasTarget = false;
@@ -169,7 +169,7 @@ export class SinkWriter {
     }
     this.#standsByFor = undefined;
     this.#fault = reason;
-    counts.failed();
+    onWrite?.(undefined);
     if (error instanceof MovedError)
       log.warn(
         { reason },
@@ -275,11 +275,13 @@ export class SinkWriter {
   }
 
   async #write(batch: BuiltBatch): Promise<void> {
-    const { target, counts } = this.#options;
+    const { target, onWrite } = this.#options;
     const sinceMonotonicMs = performance.now();
     const events = batch.events.length + batch.rejected.length;
     const outcome = await this.#limit.within(events, "batches", () => target.write(batch));
-    counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
+    if (outcome.written + outcome.duplicates > 0) this.#refusedInRow = 0;
+    else this.#refusedInRow += outcome.refused;
+    onWrite?.({ batch, outcome, seconds: (performance.now() - sinceMonotonicMs) / 1_000 });
     for (const position of batch.positions) this.#written.set(position.stream, position);
     this.#succeeded();
     const reason = this.#refusing;
@@ -296,36 +298,4 @@ export interface CommitCounts {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
-  readonly rejected: readonly RejectReason[];
-  readonly incidents: readonly IncidentKind[];
-}
-
-export class SinkCounts {
-  readonly #onCommit: ((commit: CommitCounts | undefined) => void) | undefined;
-  events = 0;
-  duplicates = 0;
-  rejected = 0;
-  refusedInRow = 0;
-  commits = 0;
-
-  constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
-    this.#onCommit = onCommit;
-  }
-
-  written(batch: BuiltBatch, outcome: WriteOutcome, seconds: number): void {
-    const refused = new Array<RejectReason>(outcome.refused).fill("value");
-    const rejected = [...batch.rejected.map(({ reason }) => reason), ...refused];
-    const incidents = batch.incidents.map(({ kind }) => kind);
-    this.events += outcome.written;
-    this.duplicates += outcome.duplicates;
-    this.rejected += rejected.length;
-    if (outcome.written + outcome.duplicates > 0) this.refusedInRow = 0;
-    else this.refusedInRow += outcome.refused;
-    this.commits++;
-    this.#onCommit?.({ batch, outcome, seconds, rejected, incidents });
-  }
-
-  failed(): void {
-    this.#onCommit?.(undefined);
-  }
 }

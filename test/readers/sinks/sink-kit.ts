@@ -2,13 +2,20 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { onTestFinished } from "vitest";
 import type { SinkTarget } from "../../../src/readers/sinks/sink-target.ts";
 import {
-  SinkCounts,
+  type CommitCounts,
   SinkWriter,
   type SinkWriterOptions,
 } from "../../../src/readers/sinks/sink-writer.ts";
 import { silent } from "../../kit/processes.ts";
 
 export const limits = { eventsMax: 40, bytesMax: 1_048_576, ageMsMax: 20 };
+
+interface SinkCounts {
+  events: number;
+  duplicates: number;
+  rejected: number;
+  commits: number;
+}
 
 interface StartedSink {
   readonly writer: SinkWriter;
@@ -20,14 +27,20 @@ export function startSink(
   target: SinkTarget,
   settings: Partial<SinkWriterOptions> = {},
 ): StartedSink {
-  const counts = new SinkCounts();
+  const counts = { events: 0, duplicates: 0, rejected: 0, commits: 0 };
+  const count = ({ batch, outcome }: CommitCounts): void => {
+    counts.events += outcome.written;
+    counts.duplicates += outcome.duplicates;
+    counts.rejected += batch.rejected.length + outcome.refused;
+    counts.commits++;
+  };
   const writer = new SinkWriter({
     connection,
     target,
     prefix: "penstock",
     limits,
     acceptExpired: false,
-    counts,
+    onWrite: (written) => written && count(written),
     filter: { projects: undefined, lanes: undefined },
     log: silent,
     ...settings,

@@ -111,15 +111,16 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
       this.#commits.add(1, "failed");
       return;
     }
-    const { batch, outcome, seconds, rejected, incidents } = commit;
+    const { batch, outcome, seconds } = commit;
     this.#commits.add(1, "committed");
     this.#commitSeconds.observe(seconds);
     this.#events.add(outcome.written, "written");
     this.#events.add(outcome.duplicates, "duplicate");
-    this.#events.add(rejected.length, "rejected");
+    this.#events.add(batch.rejected.length + outcome.refused, "rejected");
     for (const lane of lanes) this.#frames.add(batch.frames[lane], lane);
-    for (const reason of rejected) this.#rejected.add(1, reason);
-    for (const kind of incidents) this.#incidents.add(1, kind);
+    for (const { reason } of batch.rejected) this.#rejected.add(1, reason);
+    this.#rejected.add(outcome.refused, "value");
+    for (const { kind } of batch.incidents) this.#incidents.add(1, kind);
   }
 
   watch({ status, framesBytes, personsWaitSeconds, target }: SinkGauges): void {
