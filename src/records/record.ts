@@ -117,7 +117,7 @@ export class JsonRecordWriter implements RecordWriter {
     const { body, table, row } = item;
     const target = sink.buffer;
     let at = sink.length;
-    const end = at + template.head.copy(target, at);
+    const end = put(template.head, target, at);
     if (verdict.uuid === "new") this.#uuids.write(target, at + uuidAt, template.receivedAtMs);
     else writeUuid(item, verdict, target, at + uuidAt);
     at = end;
@@ -125,36 +125,43 @@ export class JsonRecordWriter implements RecordWriter {
       verdict.eventText === undefined
         ? body.copy(target, at, table[row + Row.EventStart]!, table[row + Row.EventEnd]!)
         : target.write(`"${verdict.eventText}"`, at, "latin1");
-    at += beforeDistinctId.copy(target, at);
+    at = put(beforeDistinctId, target, at);
     at +=
       verdict.distinctIdText === undefined
         ? body.copy(target, at, verdict.distinctIdStart, verdict.distinctIdEnd)
         : target.write(JSON.stringify(verdict.distinctIdText), at, "utf8");
-    at += beforeTimestamp.copy(target, at);
+    at = put(beforeTimestamp, target, at);
     at = writeMoment(item, verdict, template, target, at);
     if (hasSentTimestamp(verdict) && isElsewhen(verdict)) {
-      at += beforeTimestampSent.copy(target, at);
+      at = put(beforeTimestampSent, target, at);
       at = writeTimestamp(target, at, verdict.timestampSentMs);
     }
     at = template.writeEnd(verdict, target, at);
-    at += hasProperties(table, row)
-      ? body.copy(target, at, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!)
-      : emptyProperties.copy(target, at);
+    at = hasProperties(table, row)
+      ? at +
+        body.copy(target, at, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!)
+      : put(emptyProperties, target, at);
     if (verdict.hasPersonFields) {
       at = writeSlice(beforeSet, verdict.set, target, at);
       at = writeSlice(beforeSetOnce, verdict.setOnce, target, at);
       at = writeSlice(beforeUnset, verdict.unset, target, at);
     }
     if (verdict.replaced !== "") {
-      at += beforeReplaced.copy(target, at);
+      at = put(beforeReplaced, target, at);
       at += target.write(verdict.replaced, at, "utf8");
       target[at++] = Ascii.CloseBrace;
     }
-    if (verdict.schema !== undefined) at += verdict.schema.copy(target, at);
+    if (verdict.schema !== undefined) at = put(verdict.schema, target, at);
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;
     sink.commit(at + closingBytes, 1);
   }
+}
+
+/** Writes a whole text, which is faster with `set` than with `copy`. Returns its end. */
+function put(text: Buffer, target: Buffer, at: number): number {
+  target.set(text, at);
+  return at + text.length;
 }
 
 /**
@@ -210,7 +217,7 @@ function writeSlice(
   at: number,
 ): number {
   if (end === 0) return at;
-  const valueAt = at + name.copy(target, at);
+  const valueAt = put(name, target, at);
   return valueAt + bytes.copy(target, valueAt, start, end);
 }
 

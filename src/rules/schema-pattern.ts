@@ -19,7 +19,7 @@ export function compilePattern(pattern: string): TextTest {
   return (text) => expression.test(text);
 }
 
-/** Tests [start, end) of a buffer, a text in UTF-8. */
+/** Tests [start, end) of a buffer, a text in UTF-8 of at most `patternBytesMax` bytes. */
 export type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 
 /**
@@ -31,12 +31,14 @@ export function compileBytesPattern(pattern: string): BytesTest {
   const parts = (partsOf(pattern) as Part[]).map(({ set, min, max }) => ({
     isMember: asciiOf(set),
     min,
-    max,
+    // Small integers are faster than infinity.
+    max: Math.min(max, patternBytesMax),
   }));
   const hasEnd = hasEndOf(pattern);
   return (bytes, start, end) => {
     let at = start;
-    for (const { isMember, min, max } of parts) {
+    for (let part = 0; part < parts.length; part++) {
+      const { isMember, min, max } = parts[part]!;
       const last = Math.min(end, at + max);
       const first = at;
       while (at < last && isMember[bytes[at]!] === 1) at++;
