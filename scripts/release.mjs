@@ -104,7 +104,6 @@ async function buildAll(runner, { hostOnly }) {
   requirePrograms();
   await installPackages(runner);
   await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
-  // Penstock also starts without the connection addon, but is slower.
   const [notBuilt] = addonsNotBuilt();
   if (notBuilt !== undefined)
     throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);

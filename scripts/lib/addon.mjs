@@ -31,7 +31,7 @@ const rows = [
     step: "http-addon",
     folder: join("src", "gateway", "http", "addon"),
     name: "connection addon",
-    without: "client addresses are read with every request, which is slower",
+    without: "without it the gateway does not start",
     packages: [],
     unhurried: true,
   },

@@ -5,8 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import type { QuickInflater } from "../gateway/body/inflate.ts";
 import { watchCertificate } from "../gateway/http/certificate.ts";
-import { proxyProtocolNeedsAddon } from "../gateway/http/client/address-source.ts";
-import { type ConnectionAddon, loadConnectionAddon } from "../gateway/http/client/connection-id.ts";
+import type { ConnectionAddon } from "../gateway/http/client/connection-id.ts";
 import type { CertificateFiles } from "../gateway/http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../gateway/http/pages/static-files.ts";
 import { HttpServer } from "../gateway/http/server.ts";
@@ -21,7 +20,7 @@ import { Quarantine } from "../gateway/quarantine/quarantine.ts";
 import { RejectedStreams } from "../gateway/quarantine/rejected-streams.ts";
 import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
-import type { Log, ProcessLog } from "../platform/base/log.ts";
+import type { Log } from "../platform/base/log.ts";
 import { connectionsRoom, openFilesMax } from "../platform/base/open-files.ts";
 import type { Tracing } from "../platform/base/tracing.ts";
 import { workClock } from "../platform/base/turn-budget.ts";
@@ -51,7 +50,7 @@ export interface DataPath {
 }
 
 interface HttpExtras {
-  readonly connection: ConnectionAddon | undefined;
+  readonly connection: ConnectionAddon;
   readonly tracing: Tracing | undefined;
 }
 
@@ -244,22 +243,6 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
 
 function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles | undefined {
   return cert === undefined || key === undefined ? undefined : { cert, key };
-}
-
-export function connectionAddon(
-  { proxyProtocol }: Config,
-  log: Pick<ProcessLog, "debug">,
-): ConnectionAddon | undefined {
-  try {
-    return loadConnectionAddon();
-  } catch (error) {
-    if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
-    log.debug(
-      { err: error },
-      "connection addon missing: the gateway reads client addresses with every request instead of once per connection",
-    );
-    return undefined;
-  }
 }
 
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {

@@ -2,8 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import type { Metrics } from "../gateway/admin/metrics/metrics.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
+import { loadConnectionAddon } from "../gateway/http/client/connection-id.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
+import { type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
 import { livePageOf } from "./live.ts";
 import { portAccess } from "./require-token.ts";
@@ -34,7 +35,7 @@ export async function startGateway(
   config: Config,
   dependencies: GatewayDependencies,
 ): Promise<Gateway> {
-  const connection = connectionAddon(config, dependencies.log);
+  const connection = loadConnectionAddon();
   const base = gatewayBase(config, dependencies);
   const { log, worker, metrics, clientWarnings, status, instance, closers } = base;
   try {
@@ -132,8 +133,8 @@ function watchSides(
         labels: { reason },
         value,
       })),
-    penstock_unread_answer_bytes: () => http.unread?.bytes ?? 0,
-    penstock_unread_answers_reset_total: () => http.unread?.reset ?? 0,
+    penstock_unread_answer_bytes: () => http.unread.bytes,
+    penstock_unread_answers_reset_total: () => http.unread.reset,
     penstock_frames_unacked: () => publisher.framesUnacked,
     penstock_inflight_bytes: () => admission.bytes,
     penstock_inflight_bytes_max: () => admission.bytesMax,

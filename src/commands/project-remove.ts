@@ -16,18 +16,17 @@ import { hasRules, removeRules } from "../gateway/projects/rules/versions.ts";
 import { usageBucketName, usageKey, usageWriteMsMax } from "../gateway/projects/usage/usage.ts";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
 import { StoreError } from "../platform/base/store-error.ts";
-import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
+import { countMessages, managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { bucketStream, bucketSubjects, manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { PeopleErasure } from "../readers/effects/store/erase-rows.ts";
 import { erasureAt, shownPlace, storePlace } from "../readers/effects/store/open.ts";
 import { audited } from "./audit.ts";
 import { confirm } from "./confirm.ts";
 import { CommandError, type ConfiguredCommand, interruptedExitCode, note, say } from "./context.ts";
-import { shownBytes } from "./doctor/finding.ts";
 import { copiesOf } from "./erase/stream-checks.ts";
 import { withNats } from "./nats.ts";
 import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
-import { messageBytesOf, type NamedStream, namedStreams } from "./stream/named-streams.ts";
+import { type NamedStream, namedStreams } from "./stream/named-streams.ts";
 import { unreadOf } from "./stream/readers.ts";
 import { counted } from "./terminal.ts";
 
@@ -168,9 +167,8 @@ class Removal {
   ): Promise<void> {
     const { id, effects } = this.#options;
     for (const { stream, lane, partition } of streams) {
-      const filter = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
-      const { state } = await manager.streams.info(stream, { subjects_filter: filter });
-      if ((state.subjects?.[filter] ?? 0) > 0) return;
+      const subject = subjectOf(this.#place.prefix, lane, { partition, projectId: id });
+      if ((await countMessages(manager, stream, subject)) > 0) return;
     }
     if (await hasRules(this.#connection, this.#place)) return;
     if (await this.#hasUsage(manager)) return;
@@ -190,20 +188,13 @@ class Removal {
   ): Promise<void> {
     const command = this.#command;
     const { id, effects } = this.#options;
-    const { stop } = command.context;
     say(command, `project ${id}: ${state}`);
     for (const { stream, lane, partition } of streams) {
       const of = (projectId: string) =>
         subjectOf(this.#place.prefix, lane, { partition, projectId });
-      const { messages, bytes } = await messageBytesOf(manager, this.#connection, {
-        stream,
-        subject: of(id),
-        stop,
-      });
-      this.#mustContinue();
-      say(command, `${stream}: ${counted(messages, "message")}, ${shownBytes(bytes)}`);
-      const { state } = await manager.streams.info(stream, { subjects_filter: of(manyProjects) });
-      const shared = state.subjects?.[of(manyProjects)] ?? 0;
+      const messages = await countMessages(manager, stream, of(id));
+      say(command, `${stream}: ${counted(messages, "message")}`);
+      const shared = await countMessages(manager, stream, of(manyProjects));
       if (shared > 0)
         note(
           command,

@@ -6,6 +6,7 @@ import { type BucketPlace, UnknownProjectError } from "../gateway/projects/regis
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import { lettersApart } from "../platform/base/near-name.ts";
+import { countMessages } from "../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { findStreams } from "../readers/stream/stored-stream.ts";
@@ -93,8 +94,7 @@ async function hasEvents(
   const manager = await managerFor(connection);
   for (const { stream, lane, partition } of await findStreams(manager, prefix)) {
     const subject = subjectOf(prefix, lane, { partition, projectId });
-    const { state } = await manager.streams.info(stream, { subjects_filter: subject });
-    if ((state.subjects?.[subject] ?? 0) > 0) return true;
+    if ((await countMessages(manager, stream, subject)) > 0) return true;
   }
   return false;
 }

@@ -7,12 +7,14 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { objectIn } from "../platform/base/json.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
-import { isOfManyProjects, manyProjects } from "../platform/nats/names.ts";
+import { isOfManyProjects } from "../platform/nats/names.ts";
 import { originalOf } from "../platform/nats/rewritten.ts";
 import type { Config } from "../platform/settings/config.ts";
+import { findStreams, type StreamName } from "../readers/stream/stored-stream.ts";
 import { type CommandContext, CommandError } from "./context.ts";
 import { findNats, openNats, refusalOf } from "./nats.ts";
 import { mustBeKnown, mustBeProjectId } from "./registered-project.ts";
+import { subjectsOf } from "./stream-messages.ts";
 import { beginningOf, forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
@@ -32,14 +34,10 @@ interface Tail {
   readonly js: JetStreamClient;
   readonly context: CommandContext;
   readonly options: TailOptions;
+  readonly prefix: string;
   readonly say: (line: string) => void;
-  /** Position of the last printed message of each source. It is kept after a reconnect. */
+  /** Position of the last printed message of each stream. It is kept after a reconnect. */
   readonly positions: Map<string, Position>;
-}
-
-interface Source {
-  readonly stream: string;
-  readonly subject: string;
 }
 
 interface Position {
@@ -88,8 +86,9 @@ export async function tail(
         );
       });
       ended.catch(() => {});
-      const tailing: Tail = { js: jetstream(connection), context, options, say, positions };
-      await Promise.race([followAll(tailing, config.subjectPrefix), ended]);
+      const { subjectPrefix: prefix } = config;
+      const js = jetstream(connection);
+      await Promise.race([followAll({ js, context, options, prefix, say, positions }), ended]);
     } catch (error) {
       const isFollowing = positions.size > 0;
       const isOpen = connection?.isClosed() === false;
@@ -118,53 +117,35 @@ async function requireProject(
   }
 }
 
-async function followAll(tailing: Tail, prefix: string): Promise<void> {
-  const { js, context, options, say } = tailing;
-  const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
-  const sources = await streamsOf(js, subjects, tailing);
-  if (sources.length === 0) return;
+async function followAll(tailing: Tail): Promise<void> {
+  const { context, say } = tailing;
+  const streams = await streamsOf(tailing);
+  if (streams.length === 0) return;
   // The positions are read before the line "following …" is printed, because all events that are
   // stored after this line must be printed.
-  const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
-  const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
-  say(`following ${streams}; Ctrl-C ends it`);
-  await Promise.all(sources.map((source, at) => follow(tailing, source, starts[at]!)));
+  const starts = await Promise.all(streams.map(({ stream }) => positionOf(tailing, stream)));
+  say(`following ${streams.map(({ stream }) => stream).join(", ")}; Ctrl-C ends it`);
+  await Promise.all(streams.map((name, at) => follow(tailing, name, starts[at]!)));
   if (!context.stop.aborted) throw new Error("the streams stopped responding");
 }
 
-/**
- * Returns the subjects. Each subject has its own consumer, because a consumer with two subjects
- * needs nats-server 2.10.
- */
-function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
-  const tokens =
-    project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
-  return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
-}
-
-async function streamsOf(
-  js: JetStreamClient,
-  subjects: readonly string[],
-  { context, say }: Tail,
-): Promise<Source[]> {
+async function streamsOf({ js, context, options, prefix, say }: Tail): Promise<StreamName[]> {
   const manager = await js.jetstreamManager();
   while (!context.stop.aborted) {
-    const sources: Source[] = [];
-    for (const subject of subjects) {
-      for await (const stream of manager.streams.names(subject)) sources.push({ stream, subject });
-    }
-    if (sources.length > 0) return sources;
+    const found = await findStreams(manager, prefix);
+    const streams = found.filter(({ lane }) => options.lanes.includes(lane));
+    if (streams.length > 0) return streams;
     say("no streams yet; waiting for a gateway to create them");
     await pauseUntilAborted(pollMs, context.stop);
   }
   return [];
 }
 
-async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
-  const { js, context, options, say } = tailing;
+async function follow(tailing: Tail, name: StreamName, position: Position): Promise<void> {
+  const { js, context, options, prefix, say } = tailing;
   const { stdout, stop } = context;
-  const consumer = await js.consumers.get(source.stream, {
-    filter_subjects: source.subject,
+  const consumer = await js.consumers.get(name.stream, {
+    filter_subjects: subjectsOf(name, { prefix, project: options.project }),
     deliver_policy: DeliverPolicy.StartSequence,
     opt_start_seq: position.sequence + 1,
   });
@@ -190,19 +171,18 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
 }
 
 /**
- * Returns the position from which messages are printed. If messages of the source were already
+ * Returns the position from which messages are printed. If messages of the stream were already
  * printed, this is the position of the last one. If the stream was replaced since, it is the
  * beginning of the stream. Otherwise, it is the end of the stream, or the beginning if `fromStart`
  * is set.
  */
 async function positionOf(
   { js, options, positions, say }: Tail,
-  { stream, subject }: Source,
+  stream: string,
 ): Promise<Position> {
   const manager = await js.jetstreamManager();
   const { created, state } = await manager.streams.info(stream);
-  const name = `${stream} ${subject}`;
-  const known = positions.get(name);
+  const known = positions.get(stream);
   if (known?.created === created && known.sequence <= state.last_seq) return known;
   if (known !== undefined) {
     say(
@@ -213,7 +193,7 @@ async function positionOf(
     created,
     sequence: known !== undefined || options.fromStart ? 0 : state.last_seq,
   };
-  positions.set(name, position);
+  positions.set(stream, position);
   return position;
 }
 

@@ -2,6 +2,8 @@
 // (addon/find_members.h) has the same numbers. Loading the addon compares both.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
+import { PropertyShift } from "./table.ts";
 
 /** The words of an entry. Entries of a row are in the order of its properties. */
 export const Found = {
@@ -29,6 +31,25 @@ export const FoundPath = {
   Container: 0xffff_ffff,
 } as const;
 
+/** The words before the slots of a hash table of names. */
+export const Names = {
+  /** The sum of NamesFlag. */
+  Flags: 0,
+  /** The lower half of the filter, which has a bit for each name. */
+  FilterLow: 1,
+  FilterHigh: 2,
+  Words: 3,
+} as const;
+
+export const NamesFlag = {
+  /** Every member of `properties` is listed. */
+  ListsAll: 1,
+  /** `$set` and `$set_once` of the event and of its `properties` are searched. */
+  HasPersonPaths: 2,
+  /** Each object that is searched has an entry. */
+  ListsContainers: 4,
+} as const;
+
 /** The words of a slot in a hash table of names. NameEnd is 0 in a free slot. */
 export const NameSlot = {
   Hash: 0,
@@ -36,14 +57,26 @@ export const NameSlot = {
   NameEnd: 2,
   /** The level of the object that has the member. */
   Level: 3,
-  /** The number of the path; 0 if only members of the member's value have a path. */
+  /** The number of the path. */
   Path: 4,
-  /** The level of the member's value, if members of it have a path; else 0. */
-  InnerLevel: 5,
-  Words: 6,
+  /** A bit for each rule that removes the member. Rules that remove `$set` itself have none. */
+  RemovedBy: 5,
+  /** The shift of the member's type in Row.PropertyTypes, or a value of RowPart. */
+  RowPart: 6,
+  Words: 7,
 } as const;
 
-/** The levels of objects. Other objects inside `properties` have higher levels. */
+/** What the row of the table has of a member, apart from its type. */
+export const RowPart = {
+  None: 0xffff_ffff,
+  /** The offsets of the member. */
+  Span: 0xffff_fffe,
+} as const;
+
+/**
+ * The levels of objects. `$set` and `$set_once` in `properties` have the paths 1 and 2, which are the
+ * levels of their members.
+ */
 export const MemberLevel = {
   Properties: 0,
   /** `$set` of the event or of its `properties`. */
@@ -51,21 +84,28 @@ export const MemberLevel = {
   SetOnce: 2,
 } as const;
 
-/** The words of the argument `place`. The indexes of the rows follow, ascending. */
+/** Returns the level of the members of a path's value, or 0 if they have no paths. */
+export function levelIn(path: number): number {
+  return path <= MemberLevel.SetOnce ? path : 0;
+}
+
+/** The words of the argument `place`. The rows follow, ascending, with RowWords each. */
 export const MemberPlace = {
   RowCount: 0,
-  ListsAll: 1,
-  HasPersonPaths: 2,
-  ListsContainers: 3,
-  FirstRow: 4,
+  /** The end of the changes before the call, and then after it. */
+  ChangesEnd: 1,
+  FirstRow: 2,
+  /** The index of a row, and a bit for each rule that removes members of it. */
+  RowWords: 2,
 } as const;
 
 export interface MemberFinder {
   /**
-   * Lists members of plain items of the body that was scanned last, whose rows are in the table.
-   * Returns the number of entries. If there is no space for all, only the first entries are
-   * written. `place` has the words of MemberPlace. Throws for wrong arguments, and if the body has
-   * changed.
+   * Finds members of plain items of the body that was scanned last, whose rows are in the table. The
+   * members of a row without rules are listed. Otherwise a change is added that removes members.
+   * Returns the number of entries. If there is no space for all entries or changes, the call must be
+   * repeated with more. `place` has the words of MemberPlace. Throws for wrong arguments, and if the
+   * body has changed.
    */
   findMembers(
     body: Buffer,
@@ -73,7 +113,32 @@ export interface MemberFinder {
     names: Uint8Array,
     slots: Uint32Array,
     found: Uint32Array,
+    changes: Uint32Array,
   ): number;
+}
+
+/** Properties of which the row of the table has the type. */
+const typedProperties: ReadonlyMap<string, number> = new Map([
+  ["$survey_id", PropertyShift.SurveyId],
+  ["$group_set", PropertyShift.GroupSet],
+  ["$groups", PropertyShift.Groups],
+  ["$process_person_profile", PropertyShift.ProcessPersonProfile],
+  ["$current_url", PropertyShift.CurrentUrl],
+  ["$screen_name", PropertyShift.ScreenName],
+  ["$ignore_sent_at", PropertyShift.IgnoreSentAt],
+]);
+/** Properties of which the table has the offsets. */
+const spannedProperties: ReadonlySet<string> = new Set([
+  "$set",
+  "$set_once",
+  "$unset",
+  "distinct_id",
+  "$distinct_id",
+]);
+
+function rowPartOf({ level, name }: MemberName): number {
+  if (level !== MemberLevel.Properties) return RowPart.None;
+  return spannedProperties.has(name) ? RowPart.Span : (typedProperties.get(name) ?? RowPart.None);
 }
 
 export interface MemberName {
@@ -81,59 +146,61 @@ export interface MemberName {
   readonly name: string;
 }
 
+interface MemberNamesOptions {
+  readonly listsAll: boolean;
+  readonly listsContainers: boolean;
+  /** The rules that remove a path, as bits. Default: none. */
+  readonly removedBy?: (path: number) => number;
+}
+
 /**
- * A set of names, in the form that the addon reads. The path of the first name is 1. The first name
- * must not be empty.
+ * A set of names, in the form that the addon reads. The path of the first name is 1. The first names
+ * are `$set` and `$set_once` of `properties`.
  */
 export class MemberNames {
   readonly text: Buffer;
   readonly slots: Uint32Array;
-  /** Whether every member of `properties` is listed. */
-  readonly listsAll: boolean;
-  /** Whether each object that is searched has an entry. */
-  readonly listsContainers: boolean;
-  /** Whether there are names in `$set` or `$set_once`. */
-  readonly hasPersonPaths: boolean;
+  /** The level and the RowPart of each path. */
+  readonly levels: readonly number[];
+  readonly rowParts: readonly number[];
 
-  /** `innerLevels` are the levels of objects in `properties`, by their names. */
   constructor(
     names: readonly MemberName[],
-    {
-      innerLevels,
-      listsAll,
-      listsContainers,
-    }: {
-      readonly innerLevels: ReadonlyMap<string, number>;
-      readonly listsAll: boolean;
-      readonly listsContainers: boolean;
-    },
+    { listsAll, listsContainers, removedBy = () => 0 }: MemberNamesOptions,
   ) {
-    this.listsAll = listsAll;
-    this.listsContainers = listsContainers;
-    this.hasPersonPaths = names.some(
-      ({ level }) => level === MemberLevel.Set || level === MemberLevel.SetOnce,
-    );
+    const hasPersonPaths = names.some(({ level }) => level !== MemberLevel.Properties);
+    this.levels = [MemberLevel.Properties, ...names.map(({ level }) => level)];
+    this.rowParts = [RowPart.None, ...names.map(rowPartOf)];
     // The names of plain items have the spelling of JSON.stringify.
     const bytes = names.map(({ name }) => Buffer.from(JSON.stringify(name).slice(1, -1)));
     this.text = Buffer.concat(bytes);
     const slotCount = 2 ** (33 - Math.clz32(Math.max(1, names.length)));
-    this.slots = new Uint32Array(slotCount * NameSlot.Words);
+    this.slots = new Uint32Array(Names.Words + slotCount * NameSlot.Words);
+    this.slots[Names.Flags] =
+      (listsAll ? NamesFlag.ListsAll : 0) |
+      (hasPersonPaths ? NamesFlag.HasPersonPaths : 0) |
+      (listsContainers ? NamesFlag.ListsContainers : 0);
     let start = 0;
-    for (const [index, { level, name }] of names.entries()) {
-      const at = this.#put(level, bytes[index]!, start);
-      start += bytes[index]!.length;
-      this.slots[at + NameSlot.Path] = index + 1;
-      if (level === MemberLevel.Properties)
-        this.slots[at + NameSlot.InnerLevel] = innerLevels.get(name) ?? 0;
+    for (const [index, { level }] of names.entries()) {
+      const name = bytes[index]!;
+      const path = index + 1;
+      const bit = filterBit(name);
+      this.slots[bit < 32 ? Names.FilterLow : Names.FilterHigh]! |= 1 << (bit & 31);
+      const at = this.#put(level, name, start);
+      start += name.length;
+      this.slots[at + NameSlot.Path] = path;
+      this.slots[at + NameSlot.RemovedBy] = removedBy(path);
+      this.slots[at + NameSlot.RowPart] = this.rowParts[path]!;
     }
   }
 
   #put(level: number, name: Buffer, start: number): number {
-    const mask = this.slots.length / NameSlot.Words - 1;
+    const mask = (this.slots.length - Names.Words) / NameSlot.Words - 1;
     const hash = nameHash(level, name);
+    const wordOf = (slot: number): number => Names.Words + slot * NameSlot.Words;
     let slot = hash & mask;
-    while (this.slots[slot * NameSlot.Words + NameSlot.NameEnd] !== 0) slot = (slot + 1) & mask;
-    const at = slot * NameSlot.Words;
+    while (this.slots[wordOf(slot) + NameSlot.NameEnd] !== 0) slot = (slot + 1) & mask;
+    const at = wordOf(slot);
     this.slots[at + NameSlot.Hash] = hash;
     this.slots[at + NameSlot.NameStart] = start;
     this.slots[at + NameSlot.NameEnd] = start + name.length;
@@ -156,8 +223,16 @@ function nameHash(level: number, name: Buffer): number {
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
+/** The number of a name's bit in the filter, like member_bit in addon/find_members.cc. */
+function filterBit(name: Buffer): number {
+  const { length } = name;
+  const [last, middle] = [name[length - 1] ?? Ascii.Quote, name[length >> 1] ?? Ascii.Quote];
+  return (8 * length + last + 3 * middle) & 63;
+}
+
 /** Hashes of samples. They differ if the addon has another hash function: it finds no member then. */
 export const NameHash = {
   Short: nameHash(MemberLevel.Set, Buffer.from("id")),
   Long: nameHash(MemberLevel.SetOnce, Buffer.from("$current_url")),
+  Bit: filterBit(Buffer.from("$current_url")),
 } as const;

@@ -13,7 +13,9 @@ export const Change = {
   PropertyTypes: 3,
   /** 1 if the text must be scanned, because the row of the sent item cannot be corrected. */
   NeedsScan: 4,
-  Words: 5,
+  /** A bit for each rule of a change that findMembers has added. */
+  Rules: 5,
+  Words: 6,
 } as const;
 
 export const Edit = { Start: 0, End: 1, TextStart: 2, TextEnd: 3, Words: 4 } as const;

@@ -29,7 +29,7 @@ interface Addon extends LineFunctions, ChangeFunctions, NameFunctions {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
   /**
-   * The numbers of the addon. table.ts and lines.ts must have the same numbers. The names have the
+   * The numbers of the addon, which the TypeScript files of the layouts repeat. The names have the
    * form `Group.Name`.
    */
   readonly layout: Readonly<Record<string, number>>;
@@ -89,8 +89,8 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    findMembers: (body, place, names, slots, found) =>
-      native.findMembers(body, place, names, slots, found),
+    findMembers: (body, place, names, slots, found, changes) =>
+      native.findMembers(body, place, names, slots, found, changes),
     changeItems,
     findNames,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>

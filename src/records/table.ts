@@ -157,7 +157,7 @@ export const PropertyShift = {
 } as const;
 
 export const MoreShift = {
-  /** The type of the item. If it is not Object, all other words of the row are 0. */
+  /** The type of the item. If it is not Object, the other words of the row are 0, except its span. */
   Item: 0,
   HasExtra: 4,
   Flags: 8,

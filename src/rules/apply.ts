@@ -6,7 +6,7 @@ import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
-import type { ChangeFunctions } from "../records/item-changes.ts";
+import { Change, type ChangeFunctions } from "../records/item-changes.ts";
 import {
   extraTypes,
   type ItemView,
@@ -36,7 +36,6 @@ import {
   matchedBytesMax,
   type Plan,
   type PropertyTest,
-  type Removals,
   RuleEffect,
 } from "./compile.ts";
 import {
@@ -136,12 +135,36 @@ export class RuleApplier {
   }
 
   /**
-   * Finds the members of plain items in one call of the addon. The body is the last one that the
-   * scanner has scanned. `rows` are the indexes of the rows whose plan needs members, ascending.
-   * Then call `apply` for these rows in the same order.
+   * Adds a row for `find`, in ascending order: the row of a plain item whose plan needs members.
+   * `removals` are those of the plan, or 0 if `apply` will be called for the row.
    */
-  find(scanner: MemberFinder, body: Buffer, rows: readonly number[]): void {
-    this.#members.find(scanner, body, rows);
+  addRow(row: number, removals: number): void {
+    this.#members.addRow(row, removals);
+  }
+
+  /**
+   * Finds the members of the added rows in one call of the addon. The body is the last one that the
+   * scanner has scanned. Then call `nextCut` until it returns -1, and then `apply` for the other rows
+   * in the order of `addRow`.
+   */
+  find(scanner: MemberFinder, body: Buffer): void {
+    this.#members.find(scanner, body);
+  }
+
+  /** Returns the next row that the removals of its plan have changed, or -1. */
+  nextCut(table: Uint32Array): number {
+    const at = this.#changes.takeCut(table);
+    if (at === 0) return -1;
+    const { words } = this.#changes;
+    const { rules } = this.#rules;
+    for (let bits = words[at + Change.Rules]!; bits !== 0; bits &= bits - 1)
+      rules[31 - Math.clz32(bits & -bits)]!.counts[RuleEffect.changed]!++;
+    return words[at + Change.Row]!;
+  }
+
+  /** The next row with an entry, or -1. For rows without one, plans that are idle need no `apply`. */
+  get nextRow(): number {
+    return this.#members.nextRow;
   }
 
   /**
@@ -153,14 +176,11 @@ export class RuleApplier {
     this.#hasMembers = hasMembers;
     this.#schema = plan.schema;
     if (hasMembers) {
-      const { removals } = plan;
       const { cookieless, urls } = this.#rules;
-      if (removals !== undefined && cookieless === undefined)
-        return this.#remove(plan.rules, removals, row);
       const hasOnlySchema = plan.rules.length === 0 && (cookieless ?? urls) === undefined;
       if (hasOnlySchema && this.#isValidAsSent(plan.schema!, row)) return Outcome.Same;
-      const hasEntries = this.#members.open(item, row);
-      if (!hasEntries && plan.isIdleWithoutMembers) return Outcome.Same;
+      const hasListed = this.#members.open(item, row);
+      if (!hasListed && plan.isIdleWithoutMembers) return Outcome.Same;
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
@@ -185,15 +205,6 @@ export class RuleApplier {
     return true;
   }
 
-  #remove(rules: readonly CompiledRule[], removals: Removals, row: number): Outcome {
-    const removing = this.#members.cutFound(this.#item, row, removals);
-    if (removing === 0) return Outcome.Same;
-    for (let bits = removing; bits !== 0; bits &= bits - 1)
-      rules[31 - Math.clz32(bits & -bits)]!.counts[RuleEffect.changed]!++;
-    this.#changes.close();
-    return Outcome.Changed;
-  }
-
   #begin(item: ItemView): void {
     this.#item = item;
     this.#name = undefined;
@@ -214,7 +225,8 @@ export class RuleApplier {
     const { cookieless } = this.#rules;
     const row = (item.row - Header.Words) / Row.Words;
     this.#begin(item);
-    this.find(scanner, item.body, [row]);
+    this.addRow(row, 0);
+    this.find(scanner, item.body);
     this.#members.open(item, row);
     if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
     const outcome = this.#setCookielessIds(cookieless);

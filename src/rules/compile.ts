@@ -122,10 +122,7 @@ export interface CompiledRule {
   readonly counts: Float64Array;
 }
 
-/** By path: the number of the plan's rule that removes the members of the path, from 1 on, or 0. */
-export type Removals = Uint8Array;
-
-/** A bit for each rule. */
+/** The number of rules that have a bit in `Plan.removals`. */
 const removingRulesMax = 32;
 
 /** The rules that can apply to the events of one name, in the order of the file. */
@@ -135,8 +132,8 @@ export interface Plan {
   readonly needsMembers: boolean;
   /** Whether the rules have no effect on an event without any member that they name. */
   readonly isIdleWithoutMembers: boolean;
-  /** If all rules only remove members, without conditions: which rule removes a path. */
-  readonly removals: Removals | undefined;
+  /** If all rules only remove members, without conditions: a bit for the index of each; else 0. */
+  readonly removals: number;
   /** The schema of the event name. */
   readonly schema: CompiledSchema | undefined;
 }
@@ -270,9 +267,9 @@ export class CompiledRules {
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     this.names = new MemberNames(paths.names, {
-      innerLevels,
       listsAll: keepsOnly || readsAll,
       listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
+      removedBy: removedByOf(this.rules),
     });
     const texts = this.#texts;
     this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));
@@ -309,11 +306,6 @@ export class CompiledRules {
   /** Returns the number of a path that a rule names. */
   pathOf(path: PropertyPath): number {
     return this.#paths.of(path);
-  }
-
-  /** The names of the objects at the levels from 1 on. */
-  get levelNames(): readonly string[] {
-    return [...innerLevels.keys()];
   }
 
   /** Estimates the work for events, in bytes that could be copied in the same time. */
@@ -475,24 +467,28 @@ function isIdleWithoutMembers({ actions }: CompiledRule): boolean {
   });
 }
 
-/** Returns undefined if the rules do anything else, or only in some events. */
-function removalsOf(rules: readonly CompiledRule[]): Removals | undefined {
-  if (rules.length > removingRulesMax) return undefined;
-  const ruleOf: number[] = [];
-  for (const [index, { mode, isUnconditional, actions }] of rules.entries()) {
-    if (mode === "observe" || !isUnconditional) return undefined;
-    for (const action of actions) {
-      if (action.kind !== "remove") return undefined;
-      for (const path of action.paths) {
-        if (path <= lastTopPath) return undefined;
-        ruleOf[path] ??= index + 1;
-      }
-    }
-  }
-  return Uint8Array.from(ruleOf, (rule) => rule ?? 0);
+function isRemoval({ index, mode, isUnconditional, actions }: CompiledRule): boolean {
+  return (
+    index < removingRulesMax &&
+    mode === "enforce" &&
+    isUnconditional &&
+    actions.every(
+      (action) => action.kind === "remove" && action.paths.every((path) => path > lastTopPath),
+    )
+  );
 }
 
-/** The levels of the objects in `properties` whose members have paths. */
+/** Returns the rules that remove a path and do nothing else, a bit for the index of each. */
+function removedByOf(rules: readonly CompiledRule[]): (path: number) => number {
+  const removedBy: number[] = [];
+  for (const { index, actions } of rules.filter(isRemoval))
+    for (const action of actions)
+      if (action.kind === "remove")
+        for (const path of action.paths) removedBy[path] = (removedBy[path] ?? 0) | (1 << index);
+  return (path) => removedBy[path] ?? 0;
+}
+
+/** The objects in `properties` whose members have paths, and the levels of these. */
 const innerLevels: ReadonlyMap<string, number> = new Map([
   ["$set", MemberLevel.Set],
   ["$set_once", MemberLevel.SetOnce],
@@ -602,7 +598,10 @@ class Plans {
       rules,
       needsMembers,
       isIdleWithoutMembers: isIdle,
-      removals: onlyRules ? removalsOf(rules) : undefined,
+      removals:
+        onlyRules && rules.every(isRemoval)
+          ? rules.reduce((bits, { index }) => bits | (1 << index), 0)
+          : 0,
       schema,
     };
   }

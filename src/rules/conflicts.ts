@@ -1,9 +1,8 @@
 // Finds rules that cannot have the effect that their author expects. Reports only certain
 // conflicts: two rules that overlap for some events only are no conflict.
 
-import { isDeepStrictEqual } from "node:util";
 import { readProperties } from "./compile.ts";
-import { coversPattern, matchesPattern } from "./pattern.ts";
+import { coversPattern } from "./pattern.ts";
 import {
   type Action,
   type Match,
@@ -12,6 +11,7 @@ import {
   type Rule,
   splitPath,
 } from "./rules-file.ts";
+import { TextPatterns } from "./text-patterns.ts";
 
 interface Conflict {
   /** The index of the rule to change. */
@@ -23,11 +23,24 @@ interface Conflict {
 
 type Kind = Action["kind"];
 
+/** The event names of a rule. */
+interface EventNames {
+  readonly patterns: readonly string[];
+  readonly globs: readonly string[];
+  readonly matcher: TextPatterns;
+}
+
 export function findConflicts(rules: readonly Rule[]): Conflict[] {
+  const names = rules.map(({ match }) => match.event && eventNames(match.event));
   return rules.flatMap((rule, index) => [
     ...conflictsInside(rule).map((found) => ({ index, ...found })),
-    ...(rule.mode === "enforce" ? conflictsWithEarlier(rules, index) : []),
+    ...(rule.mode === "enforce" ? conflictsWithEarlier(rules, names, index) : []),
   ]);
+}
+
+function eventNames(patterns: readonly string[]): EventNames {
+  const globs = patterns.filter((pattern) => pattern.includes("*"));
+  return { patterns, globs, matcher: new TextPatterns(patterns) };
 }
 
 /** Pairs of actions that must not name the same property, and why. */
@@ -66,16 +79,20 @@ function conflictsInside({ actions }: Rule): Omit<Conflict, "index">[] {
 
 function conflictsWithEarlier(
   rules: readonly Rule[],
+  names: readonly (EventNames | undefined)[],
   index: number,
 ): (Conflict & { readonly index: number })[] {
   const rule = rules[index]!;
   for (let at = 0; at < index; at++) {
     const earlier = rules[at]!;
-    if (earlier.mode !== "enforce" || !covers(earlier.match, rule.match)) continue;
+    if (earlier.mode !== "enforce" || !hasFixedConditions(earlier.match)) continue;
+    const { lane } = earlier.match;
+    if (lane !== undefined && lane !== rule.match.lane) continue;
+    if (!coversNames(names[at], names[index])) continue;
     const between = rules.slice(at + 1, index);
-    if (changesMatch(between, rule.match)) continue;
+    if (changesMatch(between, names[index])) continue;
     const ending = earlier.actions.find(({ kind }) => kind === "drop" || kind === "quarantine");
-    if (ending !== undefined && hasFixedConditions(earlier.match)) {
+    if (ending !== undefined) {
       const verb = ending.kind === "drop" ? "drops" : "quarantines";
       const message = `it never matches, because rule ${earlier.name} ${verb} the same events earlier: remove it or put it first`;
       return [{ index, action: "name", message }];
@@ -83,8 +100,7 @@ function conflictsWithEarlier(
     const lost = removedEarlier(earlier, between, rule);
     if (lost !== undefined) return [{ index, ...lost }];
   }
-  const sampled = sampledEarlier(rules, index);
-  return sampled === undefined ? [] : [{ index, action: "sample", message: sampled }];
+  return [];
 }
 
 /** The effect of a rule on a property that an earlier rule has removed from all its events. */
@@ -115,63 +131,30 @@ function changedPaths(action: Action): { kind: "hash" | "cut"; path: PropertyPat
   return pathsOf(action).map((path) => ({ kind: action.kind, path }));
 }
 
-/**
- * Sampling keeps the same distinct ids in every rule. So two rules that sample an event keep the
- * smaller share, not the product.
- */
-function sampledEarlier(rules: readonly Rule[], index: number): string | undefined {
-  const rule = rules[index]!;
-  if (!rule.actions.some(({ kind }) => kind === "sample")) return undefined;
-  const other = rules
-    .slice(0, index)
-    .find(
-      (earlier) =>
-        earlier.mode === "enforce" &&
-        earlier.actions.some(({ kind }) => kind === "sample") &&
-        (covers(earlier.match, rule.match) || covers(rule.match, earlier.match)),
-    );
+/** Returns whether every event name that matches `others` matches `names`. */
+function coversNames(names: EventNames | undefined, others: EventNames | undefined): boolean {
+  if (names === undefined) return true;
   return (
-    other &&
-    `rule ${other.name} samples the same events: two samples keep the smaller share, not the product: sample them in one rule`
+    others?.patterns.every((other) =>
+      other.includes("*")
+        ? names.globs.some((glob) => coversPattern(glob, other))
+        : names.matcher.matches(other),
+    ) === true
   );
 }
 
-/** Returns whether every event that matches `other` matches `match`, if nothing changes it. */
-function covers(match: Match, other: Match): boolean {
-  const names = ["event", "sdk", "sdkVersion"] as const;
-  return (
-    names.every((name) => coversPatterns(match[name], other[name])) &&
-    (match.lane === undefined || match.lane === other.lane) &&
-    (match.bot === undefined || match.bot === other.bot) &&
-    [...(match.properties ?? [])].every(([path, condition]) =>
-      isDeepStrictEqual(condition, other.properties?.get(path)),
-    )
-  );
-}
-
-function coversPatterns(
-  patterns: readonly string[] | undefined,
-  others: readonly string[] | undefined,
-): boolean {
-  if (patterns === undefined) return true;
-  return (
-    others?.every((other) => patterns.some((pattern) => coversPattern(pattern, other))) === true
-  );
-}
-
-/** Whether no rule can change that an event matches. Rules change properties and names only. */
-function hasFixedConditions({ sdk, sdkVersion, properties }: Match): boolean {
-  return sdk === undefined && sdkVersion === undefined && properties === undefined;
+/** Whether no rule can change that an event matches, except by another name. */
+function hasFixedConditions({ sdk, sdkVersion, bot, properties }: Match): boolean {
+  const readsProperties = sdk ?? sdkVersion ?? bot ?? properties;
+  return readsProperties === undefined;
 }
 
 /** Whether one of the rules can give an event a name that matches. */
-function changesMatch(rules: readonly Rule[], { event: patterns }: Match): boolean {
+function changesMatch(rules: readonly Rule[], names: EventNames | undefined): boolean {
   return rules.some(({ actions }) =>
     actions.some(
       (action) =>
-        action.kind === "rename" &&
-        (patterns === undefined ||
-          patterns.some((pattern) => matchesPattern(pattern, action.event))),
+        action.kind === "rename" && (names === undefined || names.matcher.matches(action.event)),
     ),
   );
 }

@@ -9,7 +9,7 @@ import type { ItemView } from "../records/item-view.ts";
 import { Row } from "../records/table.ts";
 import { type RequestFacts, Verdict } from "../records/verdict.ts";
 import type { SaltOf } from "./address.ts";
-import { LocalDays } from "./local-days.ts";
+import { localDayOf } from "./local-days.ts";
 import type { PropertyPath } from "./rules-file.ts";
 import { sipHash128, sipHashBytes } from "./siphash.ts";
 
@@ -52,9 +52,12 @@ type CookielessResult =
   | { readonly refusal: undefined };
 
 const flagName = "$cookieless_mode";
-/** Time for which a day has a salt, from its start in UTC: it is this day in some time zone. */
-export const saltedFromMs = -12 * 3_600_000;
-export const saltedToMs = 38 * 3_600_000;
+/**
+ * Time for which a day has a salt, from its start in UTC: from its first moment in UTC+14 to its last
+ * one in UTC-12.
+ */
+export const saltedFromMs = -14 * 3_600_000;
+export const saltedToMs = 36 * 3_600_000;
 const extraCharactersMax = 100;
 /** Maximum bytes of the text of a member that is read. The rest is ignored. */
 export const visitorTextBytesMax = 4_096;
@@ -94,7 +97,6 @@ export class CookielessRule {
   readonly #saltOf: SaltOf;
   readonly #paths: Readonly<Record<keyof typeof namesOfPaths, number>>;
   readonly #visitorPaths: readonly number[];
-  readonly #days = new LocalDays();
   readonly #verdict = new Verdict();
   /** The last hash and its input. Most requests are from one visitor. The salt is not stored here. */
   #hashed = "";
@@ -133,13 +135,15 @@ export class CookielessRule {
     if (address === "") return refused("it has no $ip, and the client's address is not known");
     const agent = members.textOf(userAgent) || visitor.userAgent;
     if (agent === "") return refused("it has no $raw_user_agent, and the request no User-Agent");
-    const site = members.textOf(host) || hostOf(members.textOf(url));
+    const site = members.textOf(host) || originOf(members.textOf(url));
     if (site === "") return refused("it has no $host, and $current_url has no host");
     const { request } = visitor;
     const verdict = this.#verdict;
     verdict.replaced = "";
     judgeTime(item, request, verdict);
-    const { day, startMs } = this.#days.of(verdict.timestampMs, members.textOf(timeZone));
+    const { timestampMs } = verdict;
+    const isNear = Math.abs(timestampMs - request.receivedAtMs) <= saltedToMs - saltedFromMs;
+    const { day, startMs } = localDayOf(timestampMs, isNear ? members.textOf(timeZone) : "");
     const sinceDayMs = request.receivedAtMs - day * dayMs;
     if (sinceDayMs < saltedFromMs || sinceDayMs >= saltedToMs)
       return refused(
@@ -218,8 +222,9 @@ function refused(why: string): { readonly refusal: string } {
   return { refusal: `The cookieless event is not stored: ${why}` };
 }
 
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : "";
+/** Returns the beginning of a URL up to the end of its host; "" if it has no host. */
+function originOf(url: string): string {
+  return /^[a-z][a-z\d+.-]*:\/\/[^/?#\\]+/i.exec(url)?.[0] ?? "";
 }
 
 const flagBytes = Buffer.from(`"${flagName}"`);

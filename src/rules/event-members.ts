@@ -7,9 +7,12 @@ import { Ascii } from "../platform/base/ascii.ts";
 import {
   Found,
   FoundPath,
+  levelIn,
   type MemberFinder,
   MemberLevel,
+  type MemberNames,
   MemberPlace,
+  RowPart,
 } from "../records/found-members.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
@@ -18,11 +21,10 @@ import {
   ExtraShift,
   extraOf,
   FieldShift,
-  PropertyShift,
   Row,
   TokenType,
 } from "../records/table.ts";
-import { type CompiledRules, type ConstantText, lastTopPath, type Removals } from "./compile.ts";
+import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
 import { type CompiledSchema, MemberMask, type SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
@@ -38,26 +40,9 @@ const State = {
 
 const entriesAtFirst = 2_048;
 
-/** Properties of which the row of the table has the type. */
-const typedProperties: ReadonlyMap<string, number> = new Map([
-  ["$survey_id", PropertyShift.SurveyId],
-  ["$group_set", PropertyShift.GroupSet],
-  ["$groups", PropertyShift.Groups],
-  ["$process_person_profile", PropertyShift.ProcessPersonProfile],
-  ["$current_url", PropertyShift.CurrentUrl],
-  ["$screen_name", PropertyShift.ScreenName],
-  ["$ignore_sent_at", PropertyShift.IgnoreSentAt],
-]);
-/** Properties of which the table has the span. */
-const spannedProperties: ReadonlySet<string> = new Set([
-  "$set",
-  "$set_once",
-  "$unset",
-  "distinct_id",
-  "$distinct_id",
-]);
-/** What the table has of a path. Other values are a shift of PropertyShift. */
-const InTable = { Nothing: -1, Span: -2 } as const;
+/** The objects of the levels. */
+const levelNames = ["properties", "$set", "$set_once"] as const;
+const levels = levelNames.length;
 
 /** The person fields that an event can have outside of its properties. */
 interface TopField {
@@ -74,12 +59,8 @@ interface TopField {
 export class EventMembers implements SchemaMembers {
   readonly #changes: ItemChanges;
   #rules!: CompiledRules;
-  /** The level of each path, and for the name of an object, the level of its members, else 0. */
-  #levelOf: readonly number[] = [];
-  #innerLevelOf: readonly number[] = [];
-  #inTable: readonly number[] = [];
-  #levelNames: readonly string[] = [];
-  #place = new Uint32Array(MemberPlace.FirstRow + 64);
+  #names!: MemberNames;
+  #place = new Uint32Array(MemberPlace.FirstRow + 64 * MemberPlace.RowWords);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
   /** The entry with the same path before an entry, or 0. */
@@ -94,10 +75,8 @@ export class EventMembers implements SchemaMembers {
   #item!: ItemView;
   #first = 0;
   #end = 0;
-  /** The last entry of each path. Valid if its stamp is that of the event. */
+  /** By path: the last entry of the event that has it. `#lastOf` ignores entries of other events. */
   #last = new Uint32Array(64);
-  #stamps = new Uint32Array(64);
-  #stamp = 0;
   readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
     type: TokenType.Absent,
     start: 0,
@@ -108,57 +87,59 @@ export class EventMembers implements SchemaMembers {
   /** The properties that `keepOnly` has left; undefined before it. */
   #left: readonly number[] | undefined = undefined;
   /** By level: number of removed members, and the last object and its members that are left. */
-  #removedIn = new Uint32Array(3);
-  #containerStarts = new Uint32Array(3);
-  #containerMembers = new Uint32Array(3);
+  readonly #removedIn = new Uint32Array(levels);
+  readonly #containerStarts = new Uint32Array(levels);
+  readonly #containerMembers = new Uint32Array(levels);
 
   constructor(changes: ItemChanges) {
     this.#changes = changes;
   }
 
+  /** Begins without rows. */
   begin(rules: CompiledRules): void {
-    if (this.#rules === rules) return;
     this.#rules = rules;
-    const names = rules.pathNames;
-    this.#levelNames = ["properties", ...rules.levelNames];
-    const levels = this.#levelNames.length;
-    this.#removedIn = new Uint32Array(levels);
-    this.#containerStarts = new Uint32Array(levels);
-    this.#containerMembers = new Uint32Array(levels);
-    this.#levelOf = [0, ...names.map(({ level }) => level)];
-    this.#innerLevelOf = [
-      0,
-      ...names.map(({ level, name }) => (level === 0 ? 1 + rules.levelNames.indexOf(name) : 0)),
-    ];
-    this.#inTable = [InTable.Nothing, ...names.map(inTableOf)];
-    if (this.#last.length <= names.length) {
-      this.#last = new Uint32Array(2 * names.length);
-      this.#stamps = new Uint32Array(2 * names.length);
-      this.#stamp = 0;
-    }
+    this.#names = rules.names;
+    this.#place[MemberPlace.RowCount] = 0;
+    const paths = rules.names.levels.length;
+    if (this.#last.length < paths) this.#last = new Uint32Array(2 * paths);
   }
 
   /**
-   * Finds the members of plain items that the scanner has scanned. `rows` are the indexes of their
-   * rows, ascending.
+   * Adds a row for `find`, in ascending order. `removals` are the bits of the rules that remove members
+   * of the row and do nothing else, or 0.
    */
-  find(scanner: MemberFinder, body: Buffer, rows: readonly number[]): void {
-    const { names } = this.#rules;
-    if (this.#place.length < MemberPlace.FirstRow + rows.length)
-      this.#place = new Uint32Array(MemberPlace.FirstRow + 2 * rows.length);
-    const place = this.#place;
-    place[MemberPlace.RowCount] = rows.length;
-    place[MemberPlace.ListsAll] = names.listsAll ? 1 : 0;
-    place[MemberPlace.HasPersonPaths] = names.hasPersonPaths ? 1 : 0;
-    place[MemberPlace.ListsContainers] = names.listsContainers ? 1 : 0;
-    for (let at = 0; at < rows.length; at++) place[MemberPlace.FirstRow + at] = rows[at]!;
-    const count = scanner.findMembers(body, place, names.text, names.slots, this.#found);
-    if (count * Found.Words > this.#found.length) {
-      this.#reserve(2 * count);
-      scanner.findMembers(body, place, names.text, names.slots, this.#found);
+  addRow(row: number, removals: number): void {
+    const count = this.#place[MemberPlace.RowCount]!;
+    const at = MemberPlace.FirstRow + count * MemberPlace.RowWords;
+    if (at === this.#place.length) {
+      const place = new Uint32Array(2 * at);
+      place.set(this.#place);
+      this.#place = place;
     }
-    this.#entryCount = count;
+    this.#place[MemberPlace.RowCount] = count + 1;
+    this.#place[at] = row;
+    this.#place[at + 1] = removals;
+  }
+
+  /**
+   * Finds the members of the added rows, which are those of plain items that the scanner has scanned.
+   * Rows with removals are not to be opened: the changes get their cuts.
+   */
+  find(scanner: MemberFinder, body: Buffer): void {
+    const { text, slots } = this.#names;
+    const changes = this.#changes;
+    const place = this.#place;
+    this.#entryCount = 0;
     this.#end = 0;
+    while (place[MemberPlace.RowCount] !== 0) {
+      place[MemberPlace.ChangesEnd] = changes.end;
+      const count = scanner.findMembers(body, place, text, slots, this.#found, changes.words);
+      const fits = count * Found.Words <= this.#found.length;
+      if (!fits) this.#reserve(2 * count);
+      if (!changes.addCuts(place[MemberPlace.ChangesEnd]!) || !fits) continue;
+      this.#entryCount = count;
+      return;
+    }
   }
 
   #reserve(entries: number): void {
@@ -177,61 +158,49 @@ export class EventMembers implements SchemaMembers {
   /** Starts with an event without any members, for rules that read none. */
   openNone(item: ItemView): void {
     this.#item = item;
-    this.#stamp++;
     this.#first = this.#end;
     this.#addedEnd = this.#entryCount;
     this.#hasTop = false;
     this.#left = undefined;
   }
 
+  /** The row of the next entry after those of the last opened row, or -1. */
+  get nextRow(): number {
+    const entry = this.#end;
+    return entry < this.#entryCount ? this.#found[entry * Found.Words + Found.Row]! : -1;
+  }
+
   /**
-   * Starts with the item of a row. The rows must be opened in the order of `find`. Returns whether
-   * the item has an entry.
+   * Starts with the item of a row. The rows must be opened in the order of `find`. Rows without an
+   * entry can be left out. Returns whether the item has a listed member.
    */
   open(item: ItemView, row: number): boolean {
     this.openNone(item);
     const found = this.#found;
     const count = this.#entryCount;
-    let entry = this.#end;
-    for (; entry < count; entry++) {
-      const at = entry * Found.Words;
+    let hasMembers = false;
+    while (this.#end < count) {
+      const at = this.#end * Found.Words;
       if (found[at + Found.Row] !== row) break;
       const path = found[at + Found.Path]!;
-      this.#states[entry] = State.Sent;
-      if (path === FoundPath.Container || path === FoundPath.Unnamed) continue;
-      this.#before[entry] = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
-      this.#last[path] = entry + 1;
-      this.#stamps[path] = this.#stamp;
+      this.#states[this.#end] = State.Sent;
+      if (path !== FoundPath.Container) hasMembers = true;
+      if (path !== FoundPath.Container && path !== FoundPath.Unnamed) {
+        this.#before[this.#end] = this.#lastOf(path);
+        this.#last[path] = this.#end + 1;
+      }
+      this.#end++;
     }
-    this.#end = entry;
-    return entry > this.#first;
+    return hasMembers;
   }
 
-  /**
-   * Cuts the found members of a row that a rule removes. Replaces `open` and `edit` for rules that do
-   * nothing else. Returns a bit for each rule of the plan that removes a member.
-   */
-  cutFound(item: ItemView, row: number, removals: Removals): number {
-    this.openNone(item);
-    const found = this.#found;
-    const count = this.#entryCount;
-    let rules = 0;
-    let entry = this.#end;
-    for (; entry < count; entry++) {
-      const at = entry * Found.Words;
-      if (found[at + Found.Row] !== row) break;
-      const path = found[at + Found.Path]!;
-      const rule = path < removals.length ? removals[path]! : 0;
-      if (rule === 0) continue;
-      if (rules === 0) {
-        this.#changes.open(item);
-        this.#beginObjects();
-      }
-      rules |= 1 << (rule - 1);
-      this.#cutEntry(at, path);
-    }
-    this.#end = entry;
-    return rules;
+  /** Returns the last entry of the event with a path, removed or not, or 0. */
+  #lastOf(path: number): number {
+    const entry = this.#last[path]!;
+    const isOfEvent =
+      (entry > this.#first && entry <= this.#end) ||
+      (entry > this.#entryCount && entry <= this.#addedEnd);
+    return isOfEvent && this.#found[(entry - 1) * Found.Words + Found.Path] === path ? entry : 0;
   }
 
   /**
@@ -268,13 +237,13 @@ export class EventMembers implements SchemaMembers {
 
   /** Whether a found member is never an additional property. */
   #isExempt(path: number, at: number): boolean {
-    if (path === FoundPath.Container || this.#levelOf[path] !== MemberLevel.Properties) return true;
+    if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties) return true;
     return this.#item.body[this.#found[at + Found.Start]! + 1] === dollar;
   }
 
   /** Returns the member that a reader of the event sees, or 0. */
   entryOf(path: number): number {
-    let entry = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
+    let entry = this.#lastOf(path);
     while (entry !== 0 && this.#states[entry - 1] === State.Removed)
       entry = this.#before[entry - 1]!;
     return entry;
@@ -322,6 +291,10 @@ export class EventMembers implements SchemaMembers {
       : this.#textEnds[entry - 1]!;
   }
 
+  #levelOf(path: number): number {
+    return this.#names.levels[path]!;
+  }
+
   nextProperty(entry: number): number {
     let next = entry === 0 ? this.#first + 1 : entry + 1;
     for (;;) {
@@ -330,7 +303,7 @@ export class EventMembers implements SchemaMembers {
       const path = this.pathAt(next);
       const isListed =
         path !== FoundPath.Container &&
-        this.#levelOf[path] === MemberLevel.Properties &&
+        this.#levelOf(path) === MemberLevel.Properties &&
         this.#states[next - 1] !== State.Removed;
       if (isListed) return next;
       next++;
@@ -371,26 +344,23 @@ export class EventMembers implements SchemaMembers {
   replace(entry: number, { start, end }: ConstantText): void {
     this.#states[entry - 1] = State.Replaced;
     this.#setText(entry, start, end);
-    this.#removeInside(this.pathAt(entry));
   }
 
   /** Replaces the value of a member that is as sent by its hash. */
   hash(entry: number): void {
     this.#states[entry - 1] = State.Hashed;
-    this.#removeInside(this.pathAt(entry));
   }
 
   /** Adds a member that the event does not have. */
   add(path: number, { start, end }: ConstantText): void {
-    const entry = ++this.#addedEnd;
+    const entry = this.#addedEnd + 1;
     if (entry > this.#states.length) this.#reserve(2 * entry);
+    this.#before[entry - 1] = this.#lastOf(path);
+    this.#addedEnd = entry;
     this.#found[(entry - 1) * Found.Words + Found.Path] = path;
     this.#states[entry - 1] = State.Replaced;
-    this.#before[entry - 1] = this.#stamps[path] === this.#stamp ? this.#last[path]! : 0;
     this.#last[path] = entry;
-    this.#stamps[path] = this.#stamp;
     this.#setText(entry, start, end);
-    this.#removeInside(path);
   }
 
   #setText(entry: number, start: number, end: number): void {
@@ -427,7 +397,7 @@ export class EventMembers implements SchemaMembers {
     for (let at = 0; at < count; at++) {
       const entry = before === undefined ? this.#first + at : before[at]!;
       const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (path === FoundPath.Container || this.#levelOf[path] !== MemberLevel.Properties) continue;
+      if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties) continue;
       if (this.#states[entry] === State.Removed) continue;
       if (kept.has(path)) {
         left.push(entry);
@@ -436,16 +406,13 @@ export class EventMembers implements SchemaMembers {
       if (isObserved) return true;
       removes = true;
       this.#states[entry] = State.Removed;
-      this.#removeInside(path);
     }
     if (!isObserved) this.#left = left;
     for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (this.#states[entry] === State.Removed) continue;
-      const level = this.#levelOf[path]!;
-      const own =
-        level === MemberLevel.Properties ? path : this.#rules.pathOf(this.#levelNames[level]!);
-      if (kept.has(own)) continue;
+      // Members of `$set` and `$set_once` are kept.
+      if (this.#levelOf(path) !== MemberLevel.Properties || kept.has(path)) continue;
       if (isObserved) return true;
       removes = true;
       this.#states[entry] = State.Removed;
@@ -459,7 +426,7 @@ export class EventMembers implements SchemaMembers {
     this.#editMembers();
     let members = name === undefined ? "" : `"event":${name}`;
     if (this.#addedEnd > this.#entryCount)
-      for (let level = this.#levelNames.length - 1; level >= 0; level--) {
+      for (let level = levels - 1; level >= 0; level--) {
         const member = this.#addTo(level);
         if (member !== "") members = members === "" ? member : `${members},${member}`;
       }
@@ -508,7 +475,7 @@ export class EventMembers implements SchemaMembers {
 
   #beginObjects(): void {
     // For so few elements, a loop is faster than `fill`.
-    for (let level = 0; level < this.#removedIn.length; level++)
+    for (let level = 0; level < levels; level++)
       this.#removedIn[level] = this.#containerStarts[level] = 0;
   }
 
@@ -517,7 +484,7 @@ export class EventMembers implements SchemaMembers {
     const found = this.#found;
     const removed = this.#removedIn;
     const starts = this.#containerStarts;
-    const level = this.#levelOf[path]!;
+    const level = this.#levelOf(path);
     if (starts[level] !== found[at + Found.Container]) {
       starts[level] = found[at + Found.Container]!;
       removed[level] = 0;
@@ -530,10 +497,10 @@ export class EventMembers implements SchemaMembers {
 
   /** Notes the new type of a property, if the table has it. */
   #noteType(path: number, type: TokenType): void {
-    const inTable = this.#inTable[path]!;
-    if (inTable === InTable.Nothing) return;
-    if (inTable === InTable.Span) this.#changes.scanText();
-    else this.#changes.setPropertyType(inTable, type);
+    const part = this.#names.rowParts[path]!;
+    if (part === RowPart.None) return;
+    if (part === RowPart.Span) this.#changes.scanText();
+    else this.#changes.setPropertyType(part, type);
   }
 
   /** Cuts a member with one comma. `isFirst`: no member is left before it. */
@@ -563,7 +530,7 @@ export class EventMembers implements SchemaMembers {
     const object = `{${added}}`;
     const field =
       level === MemberLevel.Properties ? this.#propertiesField() : this.#topFields()[level - 1]!;
-    if (field.type === TokenType.Absent) return `"${this.#levelNames[level]}":${object}`;
+    if (field.type === TokenType.Absent) return `"${levelNames[level]}":${object}`;
     if (level !== MemberLevel.Properties) this.#top[level - 1]!.isRemoved = false;
     // The guards reject an event whose properties have another type.
     else if (
@@ -583,7 +550,7 @@ export class EventMembers implements SchemaMembers {
     let hasBefore = false;
     for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
       const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#levelOf[path] !== level || this.#states[entry] === State.Removed) continue;
+      if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
       if (hasBefore) changes.replace(at, at, commaText.start, commaText.end);
       hasBefore = true;
       const name = nameTexts[path - 1]!;
@@ -601,7 +568,7 @@ export class EventMembers implements SchemaMembers {
     let members = "";
     for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
       const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#levelOf[path] !== level || this.#states[entry] === State.Removed) continue;
+      if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
       const name = this.#rules.nameTexts[path - 1]!;
       const value = texts.toString("utf8", this.#textStarts[entry], this.#textEnds[entry]);
       const member = texts.toString("utf8", name.start, name.end) + value;
@@ -616,7 +583,7 @@ export class EventMembers implements SchemaMembers {
    */
   writeChangedObjects(): void {
     for (let entry = this.nextProperty(0); entry !== 0; entry = this.nextProperty(entry)) {
-      if (this.#innerLevelOf[this.pathAt(entry)] === 0 || !this.isSent(entry)) continue;
+      if (levelIn(this.pathAt(entry)) === 0 || !this.isSent(entry)) continue;
       const changes = this.#changes;
       const value = changes.changedPart(
         this.#item.body,
@@ -647,7 +614,7 @@ export class EventMembers implements SchemaMembers {
 
   /** Whether a member was added to the object of a path. */
   #isAddedInside(path: number): boolean {
-    const level = this.#innerLevelOf[path]!;
+    const level = levelIn(path);
     if (level === 0) return false;
     for (let entry = this.#entryCount; entry < this.#addedEnd; entry++)
       if (this.#isMemberOf(level, entry) && this.#states[entry] !== State.Removed) return true;
@@ -656,7 +623,7 @@ export class EventMembers implements SchemaMembers {
 
   /** Removes the members of an object that was removed or replaced. */
   #removeInside(path: number): void {
-    const level = this.#innerLevelOf[path]!;
+    const level = levelIn(path);
     if (level === 0) return;
     for (let entry = this.#first; entry < this.#end; entry++)
       if (this.#isMemberOf(level, entry)) this.#states[entry] = State.Removed;
@@ -666,7 +633,7 @@ export class EventMembers implements SchemaMembers {
 
   #isMemberOf(level: number, entry: number): boolean {
     const path = this.#found[entry * Found.Words + Found.Path]!;
-    return path !== FoundPath.Container && this.#levelOf[path] === level;
+    return path !== FoundPath.Container && this.#levelOf(path) === level;
   }
 
   /** The fields `$set`, `$set_once` and `$unset` of the event itself, read at the first use. */
@@ -690,13 +657,6 @@ export class EventMembers implements SchemaMembers {
     top.end = table[span + 1]!;
     top.isRemoved = false;
   }
-}
-
-function inTableOf({ level, name }: CompiledRules["pathNames"][number]): number {
-  if (level !== MemberLevel.Properties) return InTable.Nothing;
-  return spannedProperties.has(name)
-    ? InTable.Span
-    : (typedProperties.get(name) ?? InTable.Nothing);
 }
 
 /** Returns whether an object is empty. `start` follows its opening brace. */

@@ -24,6 +24,8 @@ export class ItemChanges {
   bytesMax = 0;
   #constants: Buffer = Buffer.alloc(0);
   #end = 1;
+  /** The end of the changes that the addon has added, of which those from `#end` on are not taken. */
+  #cutsEnd = 1;
   #first = 1;
   #bytes = 0;
   #isSorted = true;
@@ -45,7 +47,39 @@ export class ItemChanges {
     this.count = 0;
     this.bytesMax = 0;
     this.#end = 1;
+    this.#cutsEnd = 1;
     this.textsEnd = this.#constants.length;
+  }
+
+  /** Where the next change begins in `words`. */
+  get end(): number {
+    return this.#end;
+  }
+
+  /**
+   * Adds the changes that the addon has written to `words` until `end`. Returns false if they did not
+   * fit: the space is now sufficient. Each change must be taken before the next item is opened.
+   */
+  addCuts(end: number): boolean {
+    if (end > this.words.length) {
+      this.#grow(end);
+      return false;
+    }
+    this.#cutsEnd = end;
+    return true;
+  }
+
+  /** Takes the next change that the addon has added. Returns its first word, or 0. */
+  takeCut(table: Uint32Array): number {
+    const at = this.#end;
+    if (at >= this.#cutsEnd) return 0;
+    const { words } = this;
+    const row = Header.Words + words[at + Change.Row]! * Row.Words;
+    this.#end = at + Change.Words + words[at + Change.Edits]! * Edit.Words;
+    this.bytesMax += table[row + Row.ItemEnd]! - table[row + Row.ItemStart]! + bracketBytes;
+    this.count++;
+    words[0] = this.count;
+    return at;
   }
 
   /** Begins the edits of an item. */
@@ -205,8 +239,8 @@ export class ItemChanges {
     this.texts = texts;
   }
 
-  #grow(): void {
-    const words = new Uint32Array(2 * this.words.length);
+  #grow(end: number = this.words.length): void {
+    const words = new Uint32Array(2 * end);
     words.set(this.words);
     this.words = words;
   }

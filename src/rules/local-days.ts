@@ -11,39 +11,55 @@ interface LocalDay {
 
 interface Zone {
   readonly format: Intl.DateTimeFormat;
-  last: LocalDay;
+  /** The days that events were in. */
+  readonly days: (LocalDay & { readonly endMs: number })[];
 }
 
-/** Maximum number of zones in memory. Clients choose the names. */
-const zonesMax = 128;
+/** All zones with all their aliases are about 600. */
+const zonesMax = 1_024;
 const zoneCharactersMax = 64;
-/** The shortest day is that of a clock change by two hours. */
-const shortestDayMs = 22 * 3_600_000;
+/** Maximum number of days in memory per zone. Cookieless events of one time are in at most 6 days. */
+const zoneDaysMax = 8;
 
-export class LocalDays {
-  readonly #zones = new Map<string, Zone>();
+/**
+ * The zones of events, by their names in lower case. All projects share them, because a zone takes
+ * 30 kB. Invalid names are not stored, because clients choose them.
+ */
+const zones = new Map<string, Zone>();
 
-  /** Returns the day in the zone. If the name of the zone is invalid, the day is in UTC. */
-  of(ms: number, zoneName: string): LocalDay {
-    const zone = this.#zoneOf(zoneName);
-    const sinceStartMs = ms - zone.last.startMs;
-    if (sinceStartMs < 0 || sinceStartMs >= shortestDayMs) zone.last = localDay(zone.format, ms);
-    return zone.last;
+/**
+ * Returns the day of a time in the zone, which is a name of the IANA database. If the name is
+ * invalid, the day is in UTC.
+ */
+export function localDayOf(ms: number, zoneName: string): LocalDay {
+  const zone = zoneOf(zoneName);
+  if (zone === undefined) {
+    const day = Math.floor(ms / dayMs);
+    return { day, startMs: day * dayMs };
   }
+  const { days, format } = zone;
+  for (const known of days) if (ms >= known.startMs && ms < known.endMs) return known;
+  const offsetMs = offsetMsAt(format, ms);
+  const day = Math.floor((ms + offsetMs) / dayMs);
+  const startMs = startMsOf(format, day, offsetMs);
+  const found = { day, startMs, endMs: startMsOf(format, day + 1, offsetMs) };
+  if (days.length >= zoneDaysMax) days.length = 0;
+  days.push(found);
+  return found;
+}
 
-  #zoneOf(name: string): Zone {
-    const known = this.#zones.get(name);
-    if (known !== undefined) return known;
-    const format = name.length > zoneCharactersMax ? undefined : formatOf(name);
-    const zone =
-      format === undefined
-        ? this.#zoneOf("UTC")
-        : { format, last: { day: 0, startMs: Number.POSITIVE_INFINITY } };
-    if (name.length > zoneCharactersMax) return zone;
-    if (this.#zones.size >= zonesMax) this.#zones.clear();
-    this.#zones.set(name, zone);
-    return zone;
-  }
+function zoneOf(name: string): Zone | undefined {
+  // An offset such as +05:30 is not a name. There are thousands of them.
+  if (!/^[A-Za-z]/.test(name) || name.length > zoneCharactersMax) return undefined;
+  const key = name.toLowerCase();
+  const known = zones.get(key);
+  if (known !== undefined) return known;
+  const format = formatOf(name);
+  if (format === undefined) return undefined;
+  if (zones.size >= zonesMax) zones.clear();
+  const zone = { format, days: [] };
+  zones.set(key, zone);
+  return zone;
 }
 
 function formatOf(timeZone: string): Intl.DateTimeFormat | undefined {
@@ -64,16 +80,13 @@ function formatOf(timeZone: string): Intl.DateTimeFormat | undefined {
   }
 }
 
-function localDay(format: Intl.DateTimeFormat, ms: number): LocalDay {
-  const offsetMs = offsetMsAt(format, ms);
-  const day = Math.floor((ms + offsetMs) / dayMs);
+/** `offsetMs` is the offset of the zone at a time near the day. */
+function startMsOf(format: Intl.DateTimeFormat, day: number, offsetMs: number): number {
   const midnightMs = day * dayMs;
-  // The clock may be changed between midnight and the event, or at midnight itself.
-  const startMs = midnightMs - offsetMs;
-  const startOffsetMs = offsetMsAt(format, startMs);
-  const nextMs = midnightMs - startOffsetMs;
-  const nextOffsetMs = offsetMsAt(format, nextMs);
-  return { day, startMs: midnightMs - Math.min(startOffsetMs, nextOffsetMs) };
+  // The clock may be changed between midnight and that time, or at midnight itself.
+  const startOffsetMs = offsetMsAt(format, midnightMs - offsetMs);
+  const nextOffsetMs = offsetMsAt(format, midnightMs - startOffsetMs);
+  return midnightMs - Math.min(startOffsetMs, nextOffsetMs);
 }
 
 function offsetMsAt(format: Intl.DateTimeFormat, ms: number): number {

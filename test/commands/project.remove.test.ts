@@ -49,7 +49,7 @@ test("project remove removes only the project's own events", async () => {
   }
   const dry = await project("remove", "shop", "--dry-run");
   expect(dry.fault).toBeUndefined();
-  expect(dry.out).toMatch(/^project shop: 1 key, enabled\nPENSTOCK_LIVE_0: \d+ messages?, /);
+  expect(dry.out).toMatch(/^project shop: 1 key, enabled\nPENSTOCK_LIVE_0: \d+ messages?\n/);
   expect(dry.out).toContain("nothing was changed (--dry-run)");
   expect(await send("shop")).toBe(200);
   expect((await project("remove", "shop")).fault).toContain("Confirm with --yes");

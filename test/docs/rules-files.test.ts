@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { readProperties } from "../../src/rules/compile.ts";
 import { parseRules } from "../../src/rules/parse.ts";
 import { markdownFiles, read } from "./docs-kit.ts";
 
@@ -19,4 +20,11 @@ test("every rules file in the documents is valid", () => {
   });
   expect(wrong).toEqual([]);
   expect(blocks.length).toBeGreaterThanOrEqual(4);
+});
+
+test("the properties that keep_only always keeps are documented", () => {
+  const [, names = ""] = /^\| `keep_only` \|.*Penstock reads: (.*?)\. /m.exec(
+    read("docs/concepts/rules.md"),
+  )!;
+  expect(names).toBe(readProperties.map((name) => `\`${name}\``).join(", "));
 });

@@ -1,10 +1,12 @@
 #include "found_members_oracle.h"
 
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "change_items.h"
 #include "check.h"
 #include "find_members.h"
 #include "find_names.h"
@@ -18,28 +20,37 @@ using Words = std::vector<uint32_t>;
 struct Path {
   uint32_t level;
   std::string_view name;
-  /** The level of the members of the value, or 0. */
-  uint32_t inner_level;
+  uint32_t row_part;
 };
 
+constexpr uint32_t kNoPart = penstock::kNoRowPart;
+constexpr uint32_t kSpan = penstock::kRowPartSpan;
+/** The first two paths are levels. */
 constexpr Path kPaths[] = {
-    {0, "$set", 1},  {0, "$set_once", 2},   {0, "properties", 3}, {0, "a", 0},
-    {0, "", 0},      {0, "distinct_id", 0}, {1, "a", 0},          {1, "", 0},
-    {2, "email", 0}, {3, "a", 0},           {3, "$set", 0},
+    {0, "$set", kSpan},    {0, "$set_once", kSpan},   {0, "properties", 8}, {0, "a", kNoPart},
+    {0, "", 40},           {0, "distinct_id", kSpan}, {1, "a", kNoPart},    {1, "", kNoPart},
+    {2, "email", kNoPart}, {2, "a", kNoPart},         {1, "$set", kNoPart},
 };
 constexpr size_t kSlots = 32;
 constexpr size_t kRows = 4;
+/** Rules of rows whose members are cut. The first two remove different paths,
+ * the last removes all. */
+constexpr uint32_t kRuleBits[] = {0, 1, 2, 7, 8};
+constexpr uint32_t kEveryPath = 8;
 
 /** The names of kPaths. The memory has exactly their size. */
 struct Names {
   std::vector<uint8_t> text;
   Words slots = Words(kSlots * penstock::kSlotWords);
+  uint64_t filter = 0;
 
   Names() {
     uint32_t number = 0;
     for (const Path& path : kPaths) {
-      const auto* const name = reinterpret_cast<const uint8_t*>(path.name.data());
+      const std::string quoted = '"' + std::string(path.name) + '"';
+      const auto* const name = reinterpret_cast<const uint8_t*>(quoted.data()) + 1;
       const uint32_t hash = penstock::member_hash(path.level, name, path.name.size());
+      filter |= penstock::member_bit(name, path.name.size());
       // A slot is free if its name ends at 0, so the first name must not be
       // empty.
       size_t slot = hash % kSlots;
@@ -52,27 +63,54 @@ struct Names {
       words[penstock::kSlotNameEnd] = static_cast<uint32_t>(text.size());
       words[penstock::kSlotLevel] = path.level;
       words[penstock::kSlotPath] = ++number;
-      words[penstock::kSlotInnerLevel] = path.inner_level;
+      const uint32_t inner = number <= penstock::kSetOnceLevel ? 0 : 1 + number % 2;
+      words[penstock::kSlotRemovedBy] = inner | kEveryPath;
+      words[penstock::kSlotRowPart] = path.row_part;
     }
   }
 };
 
-/** Returns the entries; none if the text or the table is not that of the scan. */
-Words find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
-           const Words& rows, bool lists_all) {
+struct Found {
+  Words entries;
+  /** The changes, of which the first word is their number. */
+  Words changes;
+  bool operator==(const Found& other) const {
+    return entries == other.entries && changes == other.changes;
+  }
+};
+
+/** Returns the entries and changes; none if the text or the table is not that
+ * of the scan. */
+Found find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
+           const Words& rows, uint32_t flags, uint32_t rules) {
   static const Names names;
   const penstock::MemberNames given{
-      names.text.data(), names.text.size(), names.slots.data(), kSlots, lists_all, true, lists_all};
-  const penstock::MemberRows of{table.data(), kRows, rows.data(), rows.size()};
-  const size_t count = scanner.find_members(text.data(), of, given, {nullptr, 0});
+      names.text.data(), names.text.size(), names.slots.data(), kSlots, flags, names.filter};
+  Words places;
+  for (const uint32_t row : rows) places.insert(places.end(), {row, rules});
+  const penstock::MemberRows of{table.data(), kRows, places.data(), rows.size()};
+  penstock::CutList none{nullptr, 0, 1};
+  const size_t count = scanner.find_members(text.data(), of, given, {nullptr, 0}, none);
   if (count == penstock::kCannotFind) return {};
-  Words found(count * penstock::kFoundWords);
-  // For a text that was changed, the number may be another, because it is indexed again.
-  const size_t again = scanner.find_members(text.data(), of, given, {found.data(), count});
-  return again == count ? found : Words{};
+  Found found{Words(count * penstock::kFoundWords), Words(none.end)};
+  // For a text that was changed, the numbers may be others, because it is
+  // indexed again.
+  penstock::CutList cuts{found.changes.data(), none.end, 1};
+  const size_t again =
+      scanner.find_members(text.data(), of, given, {found.entries.data(), count}, cuts);
+  if (again != count || cuts.end != none.end) return {};
+  // One word less must not be exceeded.
+  Words few(none.end - 1);
+  penstock::CutList short_cuts{few.data(), few.size(), 1};
+  scanner.find_members(text.data(), of, given, {found.entries.data(), count}, short_cuts);
+  for (size_t at = 1; at < found.changes.size();
+       at += penstock::kChangeWords +
+             size_t{found.changes[at + penstock::kChangeEdits]} * penstock::kEditWords)
+    found.changes[0]++;
+  return found;
 }
 
-void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, bool lists_all) {
+void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, uint32_t flags) {
   const uint32_t start = entry[penstock::kFoundStart];
   const uint32_t value = entry[penstock::kFoundValueStart];
   const uint32_t end = entry[penstock::kFoundValueEnd];
@@ -85,7 +123,7 @@ void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, bool l
   check(entry[penstock::kFoundContainer] < start && start < value, "a member is in its object");
   check(text[start] == '"', "a member begins with its name");
   if (path == penstock::kUnnamedPath) {
-    check(lists_all, "a member without a path is listed on request");
+    check((flags & penstock::kListsAll) != 0, "a member without a path is listed on request");
     return;
   }
   const std::string_view name = kPaths[path - 1].name;
@@ -96,7 +134,33 @@ void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, bool l
       "a path is that of the name");
 }
 
-/** Finds the names of the items twice: unknown names are stored after the first time. */
+/** Checks that the changed texts are JSON without the members that the rules
+ * remove. */
+void check_cuts(const std::vector<uint8_t>& text, Words& table, Words changes, uint32_t rules) {
+  std::vector<uint8_t> target(text.size() + 2 * kRows);
+  Words target_table(table.size());
+  const penstock::ItemChanges given{
+      changes.data(), changes.size(), {nullptr, 0}, {nullptr, nullptr}};
+  const size_t end =
+      penstock::change_items(given, {text.data(), text.size()}, {table.data(), kRows},
+                             target.data(), target.size(), {target_table.data(), kRows});
+  check(end != penstock::kBadChange, "cuts are in the text");
+  for (uint32_t index = 0; index < changes[0]; index++) {
+    const uint32_t* const row =
+        &target_table[penstock::kHeaderWords + size_t{index} * penstock::kRowWords];
+    std::vector<uint8_t> cut(target.begin() + row[penstock::kItemStart] - 1,
+                             target.begin() + row[penstock::kItemEnd] + 1);
+    penstock::EventScanner scanner;
+    Words again(table.size());
+    check(scanner.scan(cut.data(), cut.size(), again.data(), kRows) == penstock::ScanStatus::kOk,
+          "an event without some members is JSON");
+    const Found left = find(scanner, cut, again, {0}, penstock::kHasPersonPaths, rules);
+    check(left.changes.size() == 1, "no member is left that a rule removes");
+  }
+}
+
+/** Finds the names of the items twice: unknown names are stored after the first
+ * time. */
 void check_names(const std::vector<uint8_t>& text, const Words& table, size_t row_count) {
   constexpr size_t kNameSlots = 4;
   Words slots(kNameSlots * penstock::kNameWords);
@@ -146,11 +210,19 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
   Words rows;
   for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) rows.push_back(row);
   if (rows.empty()) return;
-  for (const bool lists_all : {false, true}) {
-    const Words found = find(scanner, text, table, rows, lists_all);
-    check(found == find(scanner, text, table, rows, lists_all), "the same members are found again");
-    for (size_t at = 0; at < found.size(); at += penstock::kFoundWords)
-      check_entry(text, &found[at], lists_all);
+  constexpr uint32_t kAllFlags =
+      penstock::kListsAll | penstock::kHasPersonPaths | penstock::kListsContainers;
+  for (const uint32_t flags : {uint32_t{penstock::kHasPersonPaths}, kAllFlags}) {
+    const Found found = find(scanner, text, table, rows, flags, 0);
+    check(found == find(scanner, text, table, rows, flags, 0), "the same members are found again");
+    check(found.changes.size() <= 1, "members are cut only by rules");
+    for (size_t at = 0; at < found.entries.size(); at += penstock::kFoundWords)
+      check_entry(text, &found.entries[at], flags);
+  }
+  for (const uint32_t rules : {1u, 2u, 3u}) {
+    const Found found = find(scanner, text, table, rows, penstock::kHasPersonPaths, rules);
+    check(found.entries.empty(), "members that are cut are not listed");
+    if (found.changes.size() > 1) check_cuts(text, table, found.changes, rules);
   }
   check_names(text, table, rows.size());
   // Tables that no scan produces must not lead out of the text.
@@ -162,7 +234,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
         table[penstock::kHeaderWords + state % (table.size() - penstock::kHeaderWords)];
     const uint32_t before = word;
     word = round % 2 == 0 ? penstock::spread(state) : before + (state >> 8) % 5 - 2;
-    find(scanner, text, table, rows, true);
+    find(scanner, text, table, rows, kAllFlags, kRuleBits[state % std::size(kRuleBits)]);
     check_names(text, table, kRows);
     word = before;
   }
@@ -170,7 +242,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
   for (uint32_t round = 0; round < 16; round++) {
     state = penstock::spread(state + round);
     text[state % text.size()] = static_cast<uint8_t>("{}[],:\"x 1"[(state >> 24) % 10]);
-    find(scanner, text, table, rows, true);
+    find(scanner, text, table, rows, kAllFlags, kRuleBits[(state >> 8) % std::size(kRuleBits)]);
   }
 }
 

@@ -64,7 +64,7 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
     const uint32_t* const of = &table[penstock::kHeaderWords + size_t{row} * penstock::kRowWords];
     const uint32_t count = random.below(5);
     words.insert(words.end(), {row, count, of[penstock::kFieldTypes], of[penstock::kPropertyTypes],
-                               random.below(2)});
+                               random.below(2), 0});
     expected.push_back('[');
     uint32_t read = of[penstock::kItemStart];
     const uint32_t end = of[penstock::kItemEnd];

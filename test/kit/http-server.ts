@@ -73,6 +73,7 @@ export interface TestServerConfig {
   readonly monotonicMs?: () => number;
 }
 
+const addon = loadConnectionAddon();
 const open: { server: TestServer; sockets: Socket[] }[] = [];
 
 /** Starts a server, which is closed after the test. Bytes in flight must be released before. */
@@ -112,10 +113,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     refusal: () => server.refusal,
     inflater: "inflater" in config ? config.inflater : new (loadAddon().Inflater)(),
     peek: config.peek,
-    connection: config.connectionId && {
-      ...loadConnectionAddon(),
-      connectionId: config.connectionId,
-    },
+    connection: { ...addon, connectionId: config.connectionId ?? addon.connectionId },
     certificate: config.certificate,
     files: config.files,
     passThrough: config.passThrough,

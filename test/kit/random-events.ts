@@ -1,5 +1,5 @@
 import type { Lane } from "../../src/platform/base/lane.ts";
-import type { TestEvent, TestFrame } from "./stored-events.ts";
+import { type TestEvent, type TestFrame, uuidOf } from "./stored-events.ts";
 
 export function numbersFrom(seed: number): () => number {
   let state = seed >>> 0;
@@ -54,7 +54,7 @@ function randomEvent(
   const pick = (count: number): number => Math.floor(random() * count);
   const id = (): string => `id-${pick(25)}`;
   const receivedAtMs = startMs + ++events * 100;
-  const uuid = `00000000-0000-4000-8000-${events.toString(16).padStart(12, "0")}`;
+  const uuid = uuidOf(events);
   const base = { uuid, distinctId: id(), receivedAtMs, timeMs: receivedAtMs - pick(20) * 60_000 };
   const groups = { $groups: { company: `c${pick(5)}` } };
   const link = hasLinks ? pick(8) : 2 + pick(6);

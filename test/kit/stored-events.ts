@@ -33,6 +33,11 @@ export interface TestFrame {
   readonly text?: string | Uint8Array;
 }
 
+/** Returns a uuid that differs for each number. */
+export function uuidOf(number: number): string {
+  return `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
+}
+
 const prefix = "penstock";
 
 export async function makeStreams(connection: NatsConnection, partitions = 1): Promise<void> {

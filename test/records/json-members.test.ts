@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { JsonMembers, ValueOddity } from "../../src/records/json-members.ts";
 import { TokenType } from "../../src/records/table.ts";
+import { codePoint } from "../kit/code-points.ts";
 
 interface Member {
   readonly name: string;
@@ -28,7 +29,7 @@ function membersOf(text: string): readonly Member[] {
 }
 
 const space = fc.constantFrom("", "", " ", "\t ", "\r");
-const member = fc.tuple(fc.string({ unit: "binary", maxLength: 5 }), fc.json(), space, space);
+const member = fc.tuple(fc.string({ unit: codePoint, maxLength: 5 }), fc.json(), space, space);
 
 test("the JSON walker finds members of objects and elements of arrays", () => {
   fc.assert(

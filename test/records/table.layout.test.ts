@@ -28,7 +28,7 @@ test.each([
   [
     "has another order of arguments",
     "MemberPlace.FirstRow",
-    (layout) => ({ ...layout, "MemberPlace.FirstRow": 2 }),
+    (layout) => ({ ...layout, "MemberPlace.FirstRow": 3 }),
   ],
   ["has another hash of names", "NameHash.Long", (layout) => ({ ...layout, "NameHash.Long": 1 })],
   ["lacks a number", "Line.Flags", ({ "Line.Flags": _, ...rest }) => rest],

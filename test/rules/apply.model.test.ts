@@ -15,6 +15,7 @@ import {
   type RulesFile,
   type Scalar,
 } from "../../src/rules/rules-file.ts";
+import { codePoint } from "../kit/code-points.ts";
 import { receivedAtMs, take } from "../kit/items.ts";
 import { clientAddress, hashFor, saltOf } from "./cookieless-kit.ts";
 import { applyModel, type Json, type ModelEvent, membersOf, plain } from "./rules-model.ts";
@@ -55,7 +56,7 @@ const paths = [
 ];
 const scalar: fc.Arbitrary<Scalar> = fc.oneof(
   fc.constantFrom<Scalar>("free", "pro", "", "ä€😀 long text", null, true, false, 0, 1, -2.5, 1e21),
-  fc.string({ maxLength: 12, unit: "binary" }).map((text) => text.replaceAll("\0", "")),
+  fc.string({ maxLength: 12, unit: codePoint }).map((text) => text.replaceAll("\0", "")),
 );
 const text = fc.constantFrom(
   "free",

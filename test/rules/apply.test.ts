@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
+import { PropertyShift } from "../../src/records/table.ts";
 import { type CompiledRule, RuleEffect } from "../../src/rules/compile.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
 import type { Action, Rule, RuleMode } from "../../src/rules/rules-file.ts";
@@ -8,6 +9,29 @@ import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
 const noEmails = compiled([ruleOf({}, { kind: "remove", paths: ["email", "$set.email"] })]);
+
+/** The properties whose type the table has. */
+const typed = Object.keys(PropertyShift).map(
+  (name) => `$${name.replace(/(?!^)[A-Z]/g, "_$&").toLowerCase()}`,
+);
+
+// `take` compares the rows of changed events with those of a scan.
+test.each(typed)("a change of %s is in the row of the changed event", (name) => {
+  const actions: Action[] = [
+    { kind: "remove", paths: [name] },
+    { kind: "hash", paths: [name] },
+    { kind: "set", values: new Map([[name, null]]) },
+    { kind: "set", values: new Map([[name, "text"]]) },
+    { kind: "cut", bytes: new Map([[name, 1]]) },
+  ];
+  for (const action of name === "$set" ? actions.slice(0, 1) : actions)
+    for (const sent of [{ [name]: "long" }, { [name]: "long", x: 1 }, { [name]: { a: 1 } }, {}]) {
+      const event = { event: "e", distinct_id: "u", properties: sent };
+      const rules = compiled([ruleOf({}, action)]);
+      const { records } = take({ batch: [event, event] }, { rules });
+      expect(records).toHaveLength(2);
+    }
+});
 
 describe("a rule for a name holds in every spelling of the event", () => {
   test.each([

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { dayMs } from "../../src/platform/base/day.ts";
 import type { CompiledRules } from "../../src/rules/compile.ts";
-import { cookielessHash } from "../../src/rules/cookieless.ts";
+import { CookielessRule, cookielessHash } from "../../src/rules/cookieless.ts";
 import { IntakeKit, until } from "../gateway/intake/intake-kit.ts";
 import { receivedAtMs, take } from "../kit/items.ts";
 import { compiled, ruleOf } from "./compiled-rules.ts";
@@ -149,7 +149,7 @@ describe("a cookieless event", () => {
   // Received on 2026-06-15 at 12:00 in UTC.
   test.each([
     ["of its own time zone", { $timezone: "Pacific/Kiritimati" }, "12:00:00.000Z", today + 1],
-    ["of an earlier day that is today in the west", {}, "2026-06-14T12:00:00.000Z", today - 1],
+    ["of a later day that is today in the east", { $timezone: "" }, "2026-06-16T03:00Z", today + 1],
     ["in UTC if the time zone is invalid", { $timezone: "Mars/Base" }, "22:30:00.000Z", today],
     ["in UTC if it has no time zone", { $timezone: null }, "22:30:00.000Z", today],
   ])("has the id of the day %s", (_, properties, time, day) => {
@@ -235,6 +235,36 @@ describe("a cookieless event", () => {
   });
 });
 
+test("in each time zone, an event has an id at each half hour of the day", () => {
+  const paths: string[] = [];
+  const rule = new CookielessRule(
+    { projectId: "p", rootDomainOf: (host) => host },
+    saltOf,
+    (path) => paths.push(path) - 1,
+  );
+  const values = new Map([["$host", "example.com"]]);
+  const members = {
+    textOf: (path: number) => values.get(paths[path]!) ?? "",
+    has: () => false,
+    set: () => {},
+    remove: () => {},
+  };
+  const item = { body: Buffer.alloc(0), table: new Uint32Array(64), row: 0 };
+  const zones = [...Intl.supportedValuesOf("timeZone"), "Etc/GMT-14", "Etc/GMT+12"];
+  const refused = new Set<string>();
+  for (const date of ["2026-01-15", "2026-06-15"])
+    for (const zone of zones) {
+      values.set("$timezone", zone);
+      for (let minute = 0; minute < 1_440; minute += 30) {
+        const receivedAtMs = Date.parse(date) + minute * 60_000;
+        const request = { receivedAtMs, skewMs: 0, isEngage: false, needsTimestamp: false };
+        const visitor = { address: clientAddress, userAgent: browser, request };
+        if (!("ids" in rule.idsOf({ item, event: "seen" }, members, visitor))) refused.add(zone);
+      }
+    }
+  expect([...refused]).toEqual([]);
+});
+
 describe("an event that is not cookieless", () => {
   test.each([
     ["without the flag", { $cookieless_mode: undefined }],
@@ -276,21 +306,11 @@ describe("a cookieless event that cannot have an id is dropped, and not retained
     ["no browser", cookielessEvent({ $raw_user_agent: null }), "it has no $raw_user_agent"],
     [
       "an early day",
-      cookielessEvent({}, { timestamp: "2026-06-13T21:59:59.999Z" }),
-      "there is no salt for its day, 2026-06-13",
+      cookielessEvent({}, { timestamp: "2026-06-14T12:00:00.000Z" }),
+      "there is no salt for its day, 2026-06-14",
     ],
-    [
-      "a later day",
-      cookielessEvent({}, { timestamp: "2026-06-16T03:00:00.000Z", $timezone: "" }),
-      "2026-06-16",
-    ],
-  ])("%s", (name, event, why) => {
+  ])("%s", (_, event, why) => {
     const { records, warnings, details, quarantined } = stored(event);
-    if (name === "a later day") {
-      // It is 2026-06-16 in the east already.
-      expect(records).toHaveLength(1);
-      return;
-    }
     expect([records, warnings]).toEqual([[], ["no_cookieless_id"]]);
     expect(details[0]).toContain(`The cookieless event is not stored: ${why}`);
     expect(quarantined).toHaveLength(1);
@@ -339,6 +359,15 @@ describe("a rejected cookieless event", () => {
     expect(quarantined[0]).toContain(`cookieless_${hash}`);
     expect(quarantined[1]).toBe(batch[2]);
   });
+});
+
+test.each([
+  ["an array", [cookielessEvent()]],
+  ["a string", JSON.stringify(cookielessEvent())],
+])("%s in a batch is not retained, because it may contain a cookieless event", (_, item) => {
+  const options = { rules: cookielessRules(), clientAddress };
+  const { records, quarantined } = take({ batch: [item, { event: "seen" }] }, options);
+  expect([records, quarantined]).toEqual([[], [JSON.stringify({ event: "seen" })]]);
 });
 
 describe("without the salt of the day", () => {

@@ -1,11 +1,10 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { dayMs } from "../../src/platform/base/day.ts";
-import { LocalDays } from "../../src/rules/local-days.ts";
+import { localDayOf } from "../../src/rules/local-days.ts";
 
 const iso = (ms: number) => new Date(ms).toISOString();
-const days = new LocalDays();
 const dayOf = (time: string, zone: string) => {
-  const { day, startMs } = days.of(Date.parse(time), zone);
+  const { day, startMs } = localDayOf(Date.parse(time), zone);
   return `${iso(day * dayMs).slice(0, 10)} from ${iso(startMs)}`;
 };
 
@@ -21,6 +20,9 @@ test.each([
   ["Europe/Berlin", "2026-10-25T22:59:00.000Z", "2026-10-25 from 2026-10-24T22:00:00.000Z"],
   // The day begins at one o'clock.
   ["Africa/Cairo", "2026-04-24T10:00:00.000Z", "2026-04-24 from 2026-04-23T22:00:00.000Z"],
+  ["europe/BERLIN", "2026-06-14T22:00:00.000Z", "2026-06-15 from 2026-06-14T22:00:00.000Z"],
+  ["Asia/Kolkata", "2026-06-14T18:30:00.000Z", "2026-06-15 from 2026-06-14T18:30:00.000Z"],
+  ["+05:30", "2026-06-14T18:30:00.000Z", "2026-06-14 from 2026-06-14T00:00:00.000Z"],
   ["no zone", "2026-06-15T23:59:59.999Z", "2026-06-15 from 2026-06-15T00:00:00.000Z"],
   ["", "2026-06-15T23:59:59.999Z", "2026-06-15 from 2026-06-15T00:00:00.000Z"],
   ["x".repeat(1_000), "2026-06-15T10:00:00.000Z", "2026-06-15 from 2026-06-15T00:00:00.000Z"],
@@ -31,9 +33,27 @@ test.each([
 
 test("in each zone of this machine, a day has its midnight and its last millisecond", () => {
   for (const zone of Intl.supportedValuesOf("timeZone")) {
-    const { day, startMs } = days.of(Date.parse("2026-06-15T12:00:00.000Z"), zone);
-    expect(days.of(startMs, zone).day, zone).toBe(day);
-    expect(days.of(startMs - 1, zone).day, zone).toBe(day - 1);
-    expect(days.of(startMs + dayMs - 1, zone).day, zone).toBe(day);
+    const { day, startMs } = localDayOf(Date.parse("2026-06-15T12:00:00.000Z"), zone);
+    expect(localDayOf(startMs, zone).day, zone).toBe(day);
+    expect(localDayOf(startMs - 1, zone).day, zone).toBe(day - 1);
+    expect(localDayOf(startMs + dayMs - 1, zone).day, zone).toBe(day);
   }
+});
+
+test("the time zones are read once, however often they change", () => {
+  const created = vi.spyOn(Intl, "DateTimeFormat");
+  onTestFinished(() => created.mockRestore());
+  const zones = Intl.supportedValuesOf("timeZone");
+  const readAll = () => {
+    for (const zone of zones)
+      for (const time of ["2026-06-15T00:30Z", "2026-06-15T12:00Z", "2026-06-15T23:30Z"])
+        for (const name of [zone, zone.toUpperCase()]) localDayOf(Date.parse(time), name);
+  };
+  const formatted = vi.spyOn(Intl.DateTimeFormat.prototype, "formatToParts");
+  onTestFinished(() => formatted.mockRestore());
+  readAll();
+  created.mockClear();
+  formatted.mockClear();
+  for (let round = 0; round < 3; round++) readAll();
+  expect([created.mock.calls.length, formatted.mock.calls.length]).toEqual([0, 0]);
 });

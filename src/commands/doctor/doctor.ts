@@ -3,7 +3,7 @@
 // if no server responds.
 
 import { resolve } from "node:path";
-import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
+import { loadConnectionAddon } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
 import { rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
 import { ownSignature } from "../../platform/base/port-access.ts";
@@ -184,21 +184,16 @@ function checkLocalFiles(config: Config, uws: unknown): Finding[] {
           if (uws instanceof Error) throw uws;
         },
         without: "the gateway does not start",
-        isNeeded: true,
       },
       {
         name: "scanner",
         load: loadAddon,
         without: "no other command starts",
-        isNeeded: true,
       },
       {
-        name: "connection id",
-        load: loadConnectionId,
-        without: config.proxyProtocol
-          ? "the gateway does not start with PENSTOCK_PROXY_PROTOCOL"
-          : "addresses are read with every request",
-        isNeeded: config.proxyProtocol,
+        name: "connection addon",
+        load: loadConnectionAddon,
+        without: "the gateway does not start",
       },
     ]),
     checkScripts(() => readStaticFiles(config.posthogJs), config.posthogJs),

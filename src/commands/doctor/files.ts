@@ -110,12 +110,11 @@ interface Part {
   readonly name: string;
   readonly load: () => unknown;
   readonly without: string;
-  readonly isNeeded: boolean;
 }
 
 export function checkParts(parts: readonly Part[]): Finding[] {
   const check = checkOf("addons");
-  const findings = parts.flatMap(({ name, load, without, isNeeded }) => {
+  const findings = parts.flatMap(({ name, load, without }) => {
     try {
       load();
       return [];
@@ -127,8 +126,7 @@ export function checkParts(parts: readonly Part[]): Finding[] {
           : `is for ${others}, and this host is ${hostPlatform}`;
       const fix =
         others === undefined ? "npm run setup" : `install the package for ${hostPlatform}`;
-      const found = `${name} ${why}: ${without}`;
-      return [isNeeded ? check.fail(found, fix) : check.warn(found, fix)];
+      return [check.fail(`${name} ${why}: ${without}`, fix)];
     }
   });
   return findings.length > 0

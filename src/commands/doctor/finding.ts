@@ -1,6 +1,5 @@
 // The result of a check. A check does not print or throw, and its texts do not contain secrets.
 
-import { setTimeout as delay } from "node:timers/promises";
 import { table } from "../terminal.ts";
 
 type Level = "ok" | "warn" | "fail";
@@ -76,16 +75,4 @@ function sentence(text: string): string {
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
-}
-
-/** Waits for the work. Rejects with `late` after the timeout, but does not stop the work. */
-export async function inTime<T>(
-  work: Promise<T>,
-  timeoutMs: number,
-  late = "no response in time",
-): Promise<T> {
-  const timeout = delay(timeoutMs, undefined, { ref: false }).then(() => {
-    throw new Error(late);
-  });
-  return await Promise.race([work, timeout]);
 }

@@ -1,10 +1,11 @@
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
+import { inTime } from "../../platform/base/retry.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { headerBytesMax } from "../../platform/nats/names.ts";
 import { clusterVersionsWanted, versionFaults } from "../../platform/nats/versions.ts";
-import { checkOf, type Finding, inTime, shownBytes } from "./finding.ts";
+import { checkOf, type Finding, shownBytes } from "./finding.ts";
 
 const slowRoundTripMs = 50;
 const clockToleranceMs = 2_000;

@@ -6,6 +6,7 @@ import { bucketName } from "../../gateway/projects/registry/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../../gateway/projects/usage/usage.ts";
 import { fullMessageBytes, rejectedConfigs, wantedConfigs } from "../../gateway/streams/desired.ts";
 import { type OwnLimits, readOwnLimits } from "../../gateway/streams/own-limits.ts";
+import { inTime } from "../../platform/base/retry.ts";
 import { findNatsServer } from "../../platform/embedded/find-nats-server.ts";
 import { isNoteHidden, readNatsConfig } from "../../platform/embedded/nats-config.ts";
 import type { NatsAccess } from "../../platform/nats/access.ts";
@@ -15,7 +16,7 @@ import { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
-import { checkOf, type Finding, inTime } from "./finding.ts";
+import { checkOf, type Finding } from "./finding.ts";
 import { checkJetStreamFault, checkRoom, type ServerRoom } from "./jetstream-checks.ts";
 import { checkSync, type MonitorFacts, readMonitor, shownMonitor } from "./monitor.ts";
 import {
@@ -189,7 +190,7 @@ async function open(
       connection: await inTime(
         opening,
         connectBudgetMs,
-        "cannot connect to NATS: no response in time",
+        new Error("cannot connect to NATS: no response in time"),
       ),
       connectMs: performance.now() - sinceMs,
     };

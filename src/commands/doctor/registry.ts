@@ -17,10 +17,11 @@ import {
   lossMark,
 } from "../../gateway/projects/registry/loss-mark.ts";
 import { firstProject } from "../../platform/base/errors.ts";
+import { inTime } from "../../platform/base/retry.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { counted } from "../terminal.ts";
-import { checkOf, type Finding, inTime, shownList } from "./finding.ts";
+import { checkOf, type Finding, shownList } from "./finding.ts";
 import { checkRules } from "./rules.ts";
 
 interface RegistryQuestion {

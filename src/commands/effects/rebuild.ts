@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type FileLock, makeFolder } from "../../platform/base/files.ts";
+import { atMost } from "../../platform/base/retry.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { erasedProjects } from "../../platform/nats/erased-messages.ts";
@@ -223,7 +224,7 @@ async function fill(
 ): Promise<void> {
   const installation = installationOf(command, from);
   await requireInstallation(reader, installation);
-  const { version } = await reader.reached([]);
+  const version = await reader.version();
   let isDone = false;
   let isOpen = false;
   try {
@@ -236,7 +237,7 @@ async function fill(
       rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
     );
     // An erasure may have removed persons from the old database that the new database contains.
-    if ((await reader.reached([])).version !== version)
+    if ((await reader.version()) !== version)
       throw new RebuildError(
         "the database changed during the rebuild, for example by an erasure. Run the command again",
       );
@@ -271,8 +272,8 @@ async function closedSoon(
   work: readonly (Promise<unknown> | undefined)[],
 ): Promise<void> {
   const all = Promise.allSettled(work);
-  if (!stop.aborted) await all;
-  else await Promise.race([all, new Promise((resolve) => setTimeout(resolve, closeMsMax))]);
+  if (stop.aborted) await atMost(closeMsMax, all);
+  else await all;
 }
 
 function installationOf({ config }: ConfiguredCommand, place: StorePlace) {

@@ -113,10 +113,9 @@ export class RulesTrial {
         view.row = Header.Words + row * Row.Words;
         return isPlain(view) ? rules.planOf(view, false) : undefined;
       });
-      const withMembers = planned.flatMap((plan, row) =>
-        plan?.needsMembers === true ? [row] : [],
-      );
-      if (withMembers.length > 0) applier.find(this.#scanner, body, withMembers);
+      for (const [row, plan] of planned.entries())
+        if (plan?.needsMembers === true) applier.addRow(row, 0);
+      applier.find(this.#scanner, body);
       for (const [row, plan] of planned.entries()) {
         if (plan === undefined) continue;
         view.row = Header.Words + row * Row.Words;

@@ -1,4 +1,4 @@
-// The `rules` commands, except `rules check --against`.
+// The `rules` and `schema` commands, except `rules check --against`.
 
 import { isVersion, ProjectError, requireId } from "../../gateway/projects/registry/bucket.ts";
 import { requireExisting } from "../../gateway/projects/registry/commands.ts";

@@ -15,6 +15,7 @@ import { limitsBucket } from "../../gateway/streams/own-limits.ts";
 import { sync, writeWhole } from "../../platform/base/files.ts";
 import { compareVersions, parseVersion } from "../../platform/base/forms.ts";
 import { objectIn } from "../../platform/base/json.ts";
+import { inTime } from "../../platform/base/retry.ts";
 import {
   ledStreamInfo,
   NoLeaderError,
@@ -224,7 +225,11 @@ async function backUp(
     });
     const arrived = chunks[Symbol.asyncIterator]();
     for (;;) {
-      const chunk = await inTime(arrived.next());
+      const chunk = await inTime(
+        arrived.next(),
+        silenceMsMax,
+        new CommandError("the server sent no more data"),
+      );
       context.stop.throwIfAborted();
       const message = chunk.value as Msg | undefined;
       if (message === undefined) throw new CommandError("connection lost");
@@ -685,13 +690,4 @@ async function ask<T extends { readonly error?: Reported }>(
   const answer = message.json<T>();
   if (answer.error !== undefined) throw new ServerError(`JetStream rejected ${what}`, answer.error);
   return answer;
-}
-
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new CommandError("the server sent no more data");
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late), silenceMsMax);
-  });
-  return await Promise.race([work, timeout]).finally(() => clearTimeout(timer));
 }

@@ -4,7 +4,6 @@ import {
   AckPolicy,
   DeliverPolicy,
   type JetStreamManager,
-  jetstream,
   type StreamInfo,
 } from "@nats-io/jetstream";
 import { type NatsConnection, nuid } from "@nats-io/nats-core";
@@ -149,35 +148,4 @@ export async function sameStreams(
     found.push([{ ...one, info }, which]);
   }
   return found;
-}
-
-interface OfSubject {
-  readonly stream: string;
-  readonly subject: string;
-  readonly stop: AbortSignal;
-}
-
-/** Returns the size of the messages that are read until `stop` aborts. Only the headers are read. */
-export async function messageBytesOf(
-  manager: JetStreamManager,
-  connection: NatsConnection,
-  { stream, subject, stop }: OfSubject,
-): Promise<{ readonly messages: number; readonly bytes: number }> {
-  const { state } = await manager.streams.info(stream, { subjects_filter: subject });
-  const expected = state.subjects?.[subject] ?? 0;
-  let [messages, bytes] = [0, 0];
-  if (expected === 0) return { messages, bytes };
-  const js = jetstream(connection, { timeout: countingMs });
-  const consumer = await js.consumers.get(stream, { filter_subjects: subject, headers_only: true });
-  const found = await consumer.consume();
-  const idle = setTimeout(() => found.stop(), countingMs);
-  for await (const message of found) {
-    idle.refresh();
-    messages++;
-    bytes += Number(message.headers?.get("Nats-Msg-Size") ?? 0) + subject.length;
-    if (message.info.pending === 0 || messages >= expected || stop.aborted) break;
-  }
-  clearTimeout(idle);
-  await consumer.delete().catch(() => {});
-  return { messages, bytes };
 }

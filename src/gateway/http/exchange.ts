@@ -19,7 +19,6 @@ import { RequestBody, type RequestPhase } from "../body/request-body.ts";
 import type { Admission } from "../intake/admission.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { OpenConnection } from "./client/connection-limits.ts";
-import type { UnreadAnswers } from "./client/unread-answers.ts";
 import { atOnceBytesMax, type LongAnswers } from "./long-answers.ts";
 import type { RouteLabel } from "./paths.ts";
 import type { BodyHint, Exchange, IntakeReport, Peek, V1Request } from "./port.ts";
@@ -56,7 +55,7 @@ interface ExchangeHead {
   readonly bytesDeclared: number;
   readonly clientAddress: string;
   readonly senderAddress: string;
-  readonly connection: OpenConnection | undefined;
+  readonly connection: OpenConnection;
 }
 
 export class HttpExchange implements Exchange {
@@ -98,7 +97,7 @@ export class HttpExchange implements Exchange {
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
   readonly #shared: ExchangeShared;
-  readonly #connection: OpenConnection | undefined;
+  readonly #connection: OpenConnection;
 
   constructor(shared: ExchangeShared, response: HttpResponse, head: ExchangeHead) {
     this.#shared = shared;
@@ -119,7 +118,7 @@ export class HttpExchange implements Exchange {
       senderAddress: head.senderAddress,
     });
     this.#connection = head.connection;
-    if (head.connection !== undefined) head.connection.request = this;
+    this.#connection.request = this;
     shared.inflight++;
   }
 
@@ -149,14 +148,12 @@ export class HttpExchange implements Exchange {
 
   get userAgentHeader(): string {
     const connection = this.#connection;
-    return connection === undefined || connection.isShared ? this.userAgent : connection.userAgent;
+    return connection.isShared ? this.userAgent : connection.userAgent;
   }
 
   get isBot(): boolean {
     const connection = this.#connection;
-    return connection === undefined || connection.isShared
-      ? isKnownBot(this.userAgent)
-      : connection.isBot;
+    return connection.isShared ? isKnownBot(this.userAgent) : connection.isBot;
   }
 
   /** The SDK's own name has precedence over the User-Agent, which may name its HTTP library. */
@@ -186,7 +183,7 @@ export class HttpExchange implements Exchange {
     const response = this.#finish();
     if (response === undefined) return;
     const { reply } = this.#shared;
-    if (this.answersNothing) this.#closeAfter(response, reply.nothing(response, this));
+    if (this.answersNothing) this.#closeAfter(reply.nothing(response, this));
     else reply.stored(response, report, this);
     this.#count(this.answersNothing ? 204 : 200);
   }
@@ -207,7 +204,7 @@ export class HttpExchange implements Exchange {
       return;
     }
     const { origin, headOnly } = this;
-    const writing = this.#beginWriting(response, answer.status);
+    const writing = this.#beginWriting(answer.status);
     this.#stopWriting = writeFixed(response, answer, { origin, headOnly, ...writing });
   }
 
@@ -238,7 +235,7 @@ export class HttpExchange implements Exchange {
     }
     const response = this.#finish();
     if (response === undefined) return;
-    this.#closeAfter(response, this.#shared.reply.problem(response, problem, this));
+    this.#closeAfter(this.#shared.reply.problem(response, problem, this));
     this.#shared.metrics.problemAnswered(problem.code);
     this.#shared.clientWarnings?.refused(this, problem);
     this.#count(errorTable[problem.code].status, problem.code);
@@ -313,29 +310,26 @@ export class HttpExchange implements Exchange {
   #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
     this.body.release();
     const writeHead = (): void => this.#shared.reply.writeResultsHead(response, hasRetry, this);
-    const { close, sent } = this.#beginWriting(response, 200);
+    const { close, sent } = this.#beginWriting(200);
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
-  #beginWriting(response: HttpResponse, status: number): Writing {
+  #beginWriting(status: number): Writing {
     this.#shared.chunks.answered(this);
     this.#state = "writing";
     const sent = (mustClose: boolean): void => {
       this.#finish();
       this.#count(status);
-      this.#closeAfter(response, mustClose ? "to be closed" : "done");
+      this.#closeAfter(mustClose ? "to be closed" : "done");
     };
     const { draining, long } = this.#shared;
     return { close: this.close || draining, sent, long };
   }
 
-  #closeAfter(response: HttpResponse, written: Written): void {
+  #closeAfter(written: Written): void {
     if (written !== "to be closed") return;
-    const connection = this.#connection;
-    const canWait = connection !== undefined && this.#shared.unread !== undefined;
     this.#closing = setTimeout(() => {
-      if (canWait) connection.closesWhenRead = true;
-      else response.close();
+      this.#connection.closesWhenRead = true;
     }, CLOSED_AFTER_MS);
   }
 
@@ -354,7 +348,7 @@ export class HttpExchange implements Exchange {
     const response = this.#response;
     this.#response = undefined;
     this.#state = "done";
-    this.#connection?.requestEnded();
+    this.#connection.requestEnded();
     this.body.end();
     shared.inflight--;
     if (shared.draining) {
@@ -394,7 +388,6 @@ export interface ExchangeShared {
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
-  readonly unread?: UnreadAnswers | undefined;
   inflight: number;
   draining: boolean;
   readonly atOnce: TurnBudget;

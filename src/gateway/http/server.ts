@@ -61,7 +61,7 @@ interface HttpServerOptions {
    */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   readonly outageMs?: OutageMs;
-  readonly connection?: ConnectionAddon | undefined;
+  readonly connection: ConnectionAddon;
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
   readonly certificate?: CertificateFiles | undefined;
@@ -86,7 +86,7 @@ const NOTHING_SENT: Problem = {
 
 export class HttpServer {
   readonly connections: ConnectionLimits;
-  readonly unread: UnreadAnswers | undefined;
+  readonly unread: UnreadAnswers;
   readonly #options: HttpServerOptions;
   readonly #shared: ExchangeShared;
   readonly #reader: BodyReader;
@@ -98,8 +98,8 @@ export class HttpServer {
     const { config, connection, files, log } = options;
     const monotonicMs = (): number => options.clock.monotonicMs();
     this.#options = options;
-    this.unread = connection && new UnreadAnswers({ addon: connection, monotonicMs });
-    this.#shared = sharedOf(options, this.unread);
+    this.unread = new UnreadAnswers({ addon: connection, monotonicMs });
+    this.#shared = sharedOf(options);
     this.#reader = new BodyReader({
       ...config,
       growing: this.#shared.growing,
@@ -110,9 +110,8 @@ export class HttpServer {
       monotonicMs,
     });
     this.#clients = new AddressSource(config, {
-      connectionId: connection?.connectionId,
+      connectionId: connection.connectionId,
       unread: this.unread,
-      log,
     });
     this.connections = this.#clients.limits;
     this.#measureHandshakes();
@@ -132,7 +131,7 @@ export class HttpServer {
         router.prepare(app);
       },
       options.certificate,
-      (socket) => this.unread?.limit(socket),
+      (socket) => this.unread.limit(socket),
     );
   }
 
@@ -266,7 +265,7 @@ export class HttpServer {
       if (name === "expect") expectations.push(...value.toLowerCase().split(","));
     });
     if (expectations.some((expectation) => expectation.trim() === CONTINUE))
-      connection?.sendContinue(response, certificate !== undefined);
+      connection.sendContinue(response, certificate !== undefined);
   }
 
   #takesNoChunks(senderAddress: string): boolean {
@@ -321,10 +320,13 @@ async function hasReadAll(): Promise<void> {
   await turn();
 }
 
-function sharedOf(
-  { admission, clock, log, metrics, ...options }: HttpServerOptions,
-  unread: UnreadAnswers | undefined,
-): ExchangeShared {
+function sharedOf({
+  admission,
+  clock,
+  log,
+  metrics,
+  ...options
+}: HttpServerOptions): ExchangeShared {
   const monotonicMs = (): number => clock.monotonicMs();
   return {
     admission,
@@ -338,7 +340,6 @@ function sharedOf(
     chunkSenders: new ChunkSenders(monotonicMs),
     long: new LongAnswers({ admission, monotonicMs }),
     peek: options.peek,
-    unread,
     inflight: 0,
     draining: false,
     atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),

@@ -260,13 +260,15 @@ export class ItemTaker {
     job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.version });
   }
 
-  /** Returns undefined if it is unknown whether the item is a cookieless event. */
+  /** Returns undefined if the item may have values of a cookieless event that must not be stored. */
   #storableItem(job: Job): ItemView | undefined {
     const cursor = this.#cursor;
     const { rules } = job;
     if (rules?.cookieless === undefined || job.quarantine === undefined) return cursor;
-    // The quarantine stores neither of them.
-    if (!isObject(cursor) || bytesOf(cursor) > slowItemBytesMax) return cursor;
+    // An array or a string may contain an event.
+    if (!isObject(cursor)) return undefined;
+    // The quarantine does not store such a large item.
+    if (bytesOf(cursor) > slowItemBytesMax) return cursor;
     if (isPlain(cursor) && !mayBeCookieless(cursor)) return cursor;
     try {
       const whole = this.#wholeItem(job, this.#otherVerdict);

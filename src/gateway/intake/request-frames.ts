@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import type { RetryMemory } from "../../platform/base/retry-memory.ts";
-import { SentWith } from "../../platform/base/sent-with.ts";
+import { SentWith, type SentWithRuns } from "../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
 import { Header } from "../../records/table.ts";
 import type { FrameWaiter, Publisher } from "../publish/port.ts";
@@ -151,12 +151,20 @@ export async function bodyIdOf(
   return hash.digest("base64url");
 }
 
+/** The runs of requests whose events are all alike; undefined if all have uuids. */
+const runsOfAll: Readonly<Record<SentWith, SentWithRuns | undefined>> = {
+  [SentWith.Uuid]: undefined,
+  [SentWith.Time]: [0, SentWith.Time],
+  [SentWith.Neither]: [0, SentWith.Neither],
+};
+
 export class SharedFrames implements RequestFrames {
   readonly #work: Work;
   readonly #publisher: Publisher;
   #frame: FrameSink | undefined = undefined;
   #bytesMax = 0;
   #lines = 0;
+  /** The runs of the lines since the last `finish`; undefined while all lines are alike. */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 
@@ -173,11 +181,11 @@ export class SharedFrames implements RequestFrames {
     if (this.#frame === undefined || this.#frame.buffer.length - this.#frame.length < bytes)
       this.#frame = publisher.sharedFrame(lane, project, bytes);
     this.#bytesMax += bytes;
-    if (sentWith !== this.#sentWith) {
-      this.#sentWith = sentWith;
-      if (this.#runs === undefined) this.#runs = [this.#lines, sentWith];
-      else this.#runs.push(this.#lines, sentWith);
+    if (sentWith !== this.#sentWith && this.#lines > 0) {
+      this.#runs ??= [0, this.#sentWith];
+      this.#runs.push(this.#lines, sentWith);
     }
+    this.#sentWith = sentWith;
     this.#lines++;
     return this.#frame;
   }
@@ -195,11 +203,10 @@ export class SharedFrames implements RequestFrames {
   finish(): void {
     if (this.#frame === undefined) return;
     const { pending, exchange } = this.#work;
-    const uuidless = this.#runs;
+    const uuidless = this.#runs ?? runsOfAll[this.#sentWith];
     this.#bytesMax = 0;
     this.#lines = 0;
     this.#runs = undefined;
-    this.#sentWith = SentWith.Uuid;
     pending.expectFrame();
     try {
       this.#publisher.join(this.#frame, pending, exchange.deadlineMs, uuidless);

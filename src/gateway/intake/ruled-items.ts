@@ -57,6 +57,8 @@ export class RuledItems {
   readonly #rulings: Int8Array;
   /** Rows of changed items in the table of `#slice`, by the row of the slice. */
   readonly #changedRows: Uint32Array;
+  /** The rows whose members the applier opens. */
+  readonly #opened: Uint32Array;
   readonly #rulesOf: (CompiledRule | undefined)[] = [];
   readonly #plans: (Plan | undefined)[] = [];
   readonly #checksOf: (SchemaCheck | undefined)[] = [];
@@ -82,6 +84,7 @@ export class RuledItems {
     this.#single = new ChangedItems(scanner, 1);
     this.#rulings = new Int8Array(rowsMax);
     this.#changedRows = new Uint32Array(rowsMax);
+    this.#opened = new Uint32Array(rowsMax);
   }
 
   /**
@@ -99,36 +102,55 @@ export class RuledItems {
       return false;
     const applier = this.#applier;
     applier.begin(rules, request);
-    const rows: number[] = [];
     const flags = rules.cookieless === undefined ? undefined : this.#flags;
     if (end > first) flags?.begin(view.body, endOfRow(view, end - 1));
+    const named = this.#named;
+    const rulings = this.#rulings;
+    const hasAdditions = request.additions !== undefined;
     let hasUnknown = false;
+    let opened = 0;
     for (let row = first; row < end; row++) {
       const at = row - first;
-      const result = this.#named[NamedRows.Results + at]!;
+      const result = named[NamedRows.Results + at]!;
       const isUnruled = result === 0 && flags === undefined;
-      this.#rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
-      if (isUnruled || request.additions !== undefined) continue;
+      rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
+      if (isUnruled || hasAdditions) continue;
       view.row = Header.Words + row * Row.Words;
       if (result === NameResult.Unread && !isPlain(view)) continue;
       const hasFlag = flags?.isIn(view) === true;
       if (result === 0 && !hasFlag) {
-        this.#rulings[at] = Ruling.Unruled;
+        rulings[at] = Ruling.Unruled;
         continue;
       }
       const plan = rules.namedPlans.get(result) ?? rules.planOf(view, request.isEngage);
-      hasUnknown ||= isUnknown(result);
+      if (isUnknown(result)) hasUnknown = true;
       this.#plans[at] = plan;
       const needsMembers = hasFlag || plan?.needsMembers === true;
       const ruling = rulingBefore(view, plan, needsMembers);
-      this.#rulings[at] = ruling;
+      rulings[at] = ruling;
       if (ruling !== Ruling.None) continue;
-      if (needsMembers) rows.push(row);
-      else this.#apply(view, row, false);
+      if (!needsMembers) {
+        this.#apply(view, row, false);
+        continue;
+      }
+      const removals = flags === undefined ? plan!.removals : 0;
+      applier.addRow(row, removals);
+      if (removals === 0) this.#opened[opened++] = row;
+      if (!plan!.isIdleWithoutMembers) continue;
+      // This is final unless a member is found.
+      rulings[at] = Ruling.Same;
+      this.#checksOf[at] = undefined;
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });
-    if (rows.length > 0) applier.find(request.scanner, view.body, rows);
-    for (const row of rows) {
+    applier.find(request.scanner, view.body);
+    for (let row = applier.nextCut(view.table); row >= 0; row = applier.nextCut(view.table)) {
+      this.#rulings[row - first] = Ruling.Changed;
+      this.#changedRows[row - first] = applier.changeCount - 1;
+      this.#isCookielessOf[row - first] = false;
+    }
+    for (let index = 0; index < opened; index++) {
+      const row = this.#opened[index]!;
+      if (this.#rulings[row - first] === Ruling.Same && row !== applier.nextRow) continue;
       view.row = Header.Words + row * Row.Words;
       this.#apply(view, row, true);
     }
@@ -222,7 +244,16 @@ export class RuledItems {
     const before = rulingBefore(item, plan, needsMembers);
     if (before !== Ruling.None) return before;
     applier.begin(rules, request);
-    if (needsMembers) applier.find(scanner, item.body, [row]);
+    const removals = rules.cookieless === undefined ? plan!.removals : 0;
+    if (needsMembers) {
+      applier.addRow(row, removals);
+      applier.find(scanner, item.body);
+    }
+    if (removals !== 0) {
+      if (applier.nextCut(item.table) < 0) return Ruling.Same;
+      this.#single.take(applier, item);
+      return Ruling.Changed;
+    }
     const outcome = applier.apply(item, plan!, row, needsMembers);
     this.rule = applier.rule;
     this.isCookieless = applier.cookielessId !== undefined;

@@ -104,8 +104,8 @@ export class Work implements RequestFacts, RequestOfRules {
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
-  #quarantine!: QuarantineTaker;
-  #beginAddressless!: () => RecordTemplate;
+  #parts!: WorkParts;
+  #sentAtMs = Number.NaN;
   #addressless: RecordTemplate | undefined = undefined;
   /** All rules of the project. The request keeps them if newer ones are loaded. */
   #projectRules: CompiledRules | undefined = undefined;
@@ -161,30 +161,33 @@ export class Work implements RequestFacts, RequestOfRules {
     const { protocol, lane, project, receivedAtMs } = this;
     const { publisher } = parts;
     const sentAt = protocol.readSentAt(this);
+    this.#parts = parts;
+    this.#sentAtMs = sentAt.ms;
     this.needsTimestamp = lane === "historical" || protocol.needsTimestamp;
     this.skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
     this.unreadableSentAt = sentAt.unreadable;
     this.tally = protocol.createTally();
-    this.#quarantine = parts.quarantine;
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
-    const { records } = parts;
-    const context = {
-      projectId: project.id,
-      lane,
-      receivedAtMs,
-      sentAtMs: sentAt.ms,
-      rulesVersion: this.#projectRules?.version,
-    };
-    this.template = records.begin({ ...context, clientAddress: this.#storedAddress() });
-    this.#beginAddressless = () => records.begin({ ...context, clientAddress: "" });
+    this.template = this.#beginRecords(this.#storedAddress());
     this.frames = protocol.createFrames(this, publisher, body);
   }
 
   /** The template of records without the client's address. */
   get addresslessTemplate(): RecordTemplate {
-    this.#addressless ??= this.#beginAddressless();
+    this.#addressless ??= this.#beginRecords("");
     return this.#addressless;
+  }
+
+  #beginRecords(clientAddress: string): RecordTemplate {
+    return this.#parts.records.begin({
+      projectId: this.project.id,
+      lane: this.lane,
+      receivedAtMs: this.receivedAtMs,
+      sentAtMs: this.#sentAtMs,
+      clientAddress,
+      rulesVersion: this.#projectRules?.version,
+    });
   }
 
   /**
@@ -194,7 +197,7 @@ export class Work implements RequestFacts, RequestOfRules {
    */
   quarantine(item: QuarantinedItem): void {
     if (this.exchange.isReplay) return;
-    this.tally.quarantine ??= this.#quarantine.open({
+    this.tally.quarantine ??= this.#parts.quarantine.open({
       projectId: this.project.id,
       lane: this.lane,
       receivedAtMs: this.receivedAtMs,

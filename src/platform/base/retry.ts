@@ -29,6 +29,23 @@ export async function atMost(
   }
 }
 
+/** Waits for the work. Rejects with `late` after `ms`, but does not stop the work. */
+export async function inTime<T>(
+  work: Promise<T>,
+  ms: number,
+  late = new Error("no response in time"),
+): Promise<T> {
+  const over = new AbortController();
+  const timeout = delay(ms, undefined, { signal: over.signal }).then(() => {
+    throw late;
+  });
+  try {
+    return await Promise.race([work, timeout]);
+  } finally {
+    over.abort();
+  }
+}
+
 export class SparseWarning {
   readonly #log: Pick<Log, "warn">;
   readonly #everyMs: number;

@@ -151,6 +151,16 @@ export async function ledStreamInfo(
   return info;
 }
 
+/** Returns the number of messages of a subject without wildcards. Rejects if there is no stream. */
+export async function countMessages(
+  manager: JetStreamManager,
+  stream: string,
+  subject: string,
+): Promise<number> {
+  const { state } = await manager.streams.info(stream, { subjects_filter: subject });
+  return state.subjects?.[subject] ?? 0;
+}
+
 /** A follower responds with its own state, which may be old. It lists the leader as a replica. */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

@@ -12,7 +12,7 @@ import {
 import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/internal";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Log } from "../base/log.ts";
-import { retryWithWarning, SparseWarning } from "../base/retry.ts";
+import { atMost, retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { type NatsAccess, shownUrls } from "./access.ts";
 import { apiRefusal, connectOnce, NatsRefusedError, outlastRefusals, signIn } from "./sign-in.ts";
 
@@ -185,10 +185,10 @@ class WatchedLink implements NatsLink {
     if (connection.isClosed()) return;
     // The time is limited, because the server may never respond to the drain.
     if (this.#connected)
-      await Promise.race([
+      await atMost(
+        drainMsMax,
         connection.drain().catch(() => {}),
-        delay(drainMsMax, undefined, { ref: false }),
-      ]);
+      );
     await connection.close();
   }
 

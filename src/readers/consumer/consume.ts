@@ -4,7 +4,7 @@
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import type { Lane } from "../../platform/base/lane.ts";
-import { pauseUntilAborted } from "../../platform/base/retry.ts";
+import { atMost, pauseUntilAborted } from "../../platform/base/retry.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { lanes as allLanes, traceHeader } from "../../platform/nats/names.ts";
 import { findStreams, type StreamName } from "../stream/stored-stream.ts";
@@ -296,8 +296,10 @@ function printNotice(notice: Notice): void {
 
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
-  const flushed = connection.flush().catch(() => {});
-  await Promise.race([flushed, pauseUntilAborted(reconnectMs, AbortSignal.timeout(reconnectMs))]);
+  await atMost(
+    reconnectMs,
+    connection.flush().catch(() => {}),
+  );
   await connection.close();
 }
 

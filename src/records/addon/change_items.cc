@@ -75,6 +75,7 @@ class ItemEdits {
       changes.hasher.write(changes.hasher.context, value, length, target);
       return kHashTextBytes;
     }
+    if (start == end) return 0;
     if (start > end || end > changes.texts.length || room < end - start) return kBadChange;
     std::memcpy(target, changes.texts.bytes + start, end - start);
     return end - start;

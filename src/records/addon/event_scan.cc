@@ -188,9 +188,10 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
 }
 
 size_t EventScanner::find_members(const uint8_t* text, const MemberRows& rows,
-                                  const MemberNames& names, const FoundList& found) noexcept {
+                                  const MemberNames& names, const FoundList& found,
+                                  CutList& cuts) noexcept {
   if (state_ == nullptr || last_length_ == kNoScan) return kCannotFind;
-  return penstock::find_members(state_->index, text, rows, names, found);
+  return penstock::find_members(state_->index, text, rows, names, found, cuts);
 }
 
 void EventScanner::finish() noexcept {

@@ -174,6 +174,7 @@ inline constexpr size_t kNoScan = SIZE_MAX;
  */
 void choose_processor_code() noexcept;
 
+struct CutList;
 struct FoundList;
 struct MemberNames;
 struct MemberRows;
@@ -208,7 +209,7 @@ class EventScanner {
 
   /** Finds members in the text that was scanned last. find_members.h describes the arguments. */
   size_t find_members(const uint8_t* text, const MemberRows& rows, const MemberNames& names,
-                      const FoundList& found) noexcept;
+                      const FoundList& found, CutList& cuts) noexcept;
 
   void finish() noexcept;
 

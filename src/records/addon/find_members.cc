@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "change_items.h"
 
 namespace penstock {
 namespace {
@@ -19,24 +22,32 @@ bool is_space(uint8_t c) noexcept { return c <= ' '; }
 
 class Finder {
  public:
-  Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names,
-         const FoundList& found) noexcept
-      : index_(index), text_(text), names_(names), found_(found) {
-    for (size_t slot = 0; slot < names.slot_count; slot++) {
-      const uint32_t* const words = names.slots + slot * kSlotWords;
-      if (words[kSlotNameEnd] != 0)
-        lengths_ |= length_bit(words[kSlotNameEnd] - words[kSlotNameStart]);
-    }
+  Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names, const FoundList& found,
+         CutList& cuts) noexcept
+      : index_(index), text_(text), names_(names), found_(found), cuts_(cuts) {
+    if ((names.flags & kListsAll) != 0) filter_ = ~uint64_t{0};
   }
 
   size_t count() const noexcept { return count_; }
 
-  /** Lists the members of the object at an offset. Returns false if there is no object. */
-  bool walk_at(uint32_t row, uint32_t offset, uint32_t level) noexcept {
-    cursor_ = seek(offset);
-    if (cursor_ == nullptr || cursor_ >= index_.end() || *cursor_ != offset) return false;
-    mark_ = index_.mark();
-    return text_[offset] == '{' && walk(row, level);
+  /** Lists the members of a row, or cuts those that one of the rules removes. */
+  bool take(const uint32_t* row, uint32_t number, uint32_t rules) noexcept {
+    row_ = number;
+    rules_ = rules;
+    change_ = cuts_.end;
+    applied_ = 0;
+    needs_scan_ = 0;
+    property_types_ = row[kPropertyTypes];
+    if (!walk_fields(row)) return false;
+    if (applied_ == 0) return true;
+    if (cuts_.end <= cuts_.capacity) {
+      const size_t edits = (cuts_.end - change_ - kChangeWords) / kEditWords;
+      const uint32_t words[kChangeWords] = {number,           static_cast<uint32_t>(edits),
+                                            row[kFieldTypes], property_types_,
+                                            needs_scan_,      applied_};
+      std::memcpy(cuts_.words + change_, words, sizeof words);
+    }
+    return true;
   }
 
  private:
@@ -46,64 +57,123 @@ class Finder {
     uint32_t start;
     uint32_t name_end;
     uint32_t value;
-    uint32_t value_end;
+    /** The offset of the comma or bracket before the member. */
+    uint32_t separator;
   };
 
-  /** Lists the members of the object at the cursor, and passes it. */
-  bool walk(uint32_t row, uint32_t level) noexcept {
+  struct LevelField {
+    Field field;
+    uint32_t level;
+  };
+
+  bool walk_fields(const uint32_t* row) noexcept {
+    const auto start_of = [row](const LevelField& of) {
+      return row[kFirstFieldStart + 2 * of.field];
+    };
+    LevelField fields[] = {
+        {kProperties, kPropertiesLevel}, {kSet, kSetLevel}, {kSetOnce, kSetOnceLevel}};
+    const size_t count = (names_.flags & kHasPersonPaths) != 0 ? 3 : 1;
+    // The edits of a change are in the order of the text.
+    for (size_t end = 1; rules_ != 0 && end < count; end++)
+      for (size_t at = end; at > 0 && start_of(fields[at]) < start_of(fields[at - 1]); at--)
+        std::swap(fields[at], fields[at - 1]);
+    for (size_t at = 0; at < count; at++) {
+      if ((row[kFieldTypes] >> 4 * fields[at].field & 15) != kObject) continue;
+      if (!walk_at(start_of(fields[at]), fields[at].level)) return false;
+    }
+    return true;
+  }
+
+  /** Walks the object at an offset. Returns false if there is no object. */
+  bool walk_at(uint32_t offset, uint32_t level) noexcept {
+    cursor_ = seek(offset);
+    if (cursor_ == nullptr || cursor_ >= index_.end() || *cursor_ != offset) return false;
+    mark_ = index_.mark();
+    return text_[offset] == '{' && walk(level);
+  }
+
+  /** Takes the members of the object at the cursor, and passes it. */
+  bool walk(uint32_t level) noexcept {
     const uint32_t start = *cursor_++;
     uint32_t ordinal = 0;
+    uint32_t cut_count = 0;
     if (!hold(1)) return false;
     if (text_[*cursor_] == '}') {
       cursor_++;
     } else {
-      for (;; ordinal++) {
+      for (uint32_t separator = start;; ordinal++) {
         if (!hold(kMemberTokens)) return false;
         const uint32_t name = cursor_[0];
         const uint32_t colon = cursor_[1];
         if (colon - name < 2 || text_[name] != '"' || text_[colon] != ':') return false;
         cursor_ += 2;
-        if (!pass_member(row, level, {start, ordinal, name, name_end(name, colon), *cursor_, 0}))
+        const uint32_t end = name_end(name, colon);
+        if ((filter_ & member_bit(text_ + name + 1, end - name - 2)) == 0) {
+          if (!skip() || !hold(1)) return false;
+        } else if (!pass_member(level, {start, ordinal, name, end, *cursor_, separator},
+                                cut_count)) {
           return false;
-        const uint8_t after = text_[*cursor_++];
-        if (after == '}') break;
-        if (after != ',') return false;
+        }
+        separator = *cursor_++;
+        if (text_[separator] == '}') break;
+        if (text_[separator] != ',') return false;
       }
       ordinal++;
     }
-    if (names_.lists_containers)
-      list({row, kContainerPath, start, ordinal, start, start, cursor_[-1] + 1, level});
+    if (rules_ == 0 && (names_.flags & kListsContainers) != 0)
+      put(count_++, {row_, kContainerPath, start, ordinal, start, start, cursor_[-1] + 1, level});
     return true;
   }
 
-  /** Passes the value of a member, and lists the member if its name has a path. */
-  bool pass_member(uint32_t row, uint32_t level, Member member) noexcept {
+  /** Passes the value of a member, and lists or cuts the member if its name has a path. */
+  bool pass_member(uint32_t level, const Member& member, uint32_t& cut_count) noexcept {
     const uint8_t* const name = text_ + member.start + 1;
     const uint32_t* const slot = slot_of(level, name, member.name_end - member.start - 2);
     const uint32_t path = slot[kSlotPath];
     const bool in_properties = level == kPropertiesLevel;
+    const uint32_t removing = slot[kSlotRemovedBy] & rules_;
     const size_t place = count_;
-    const bool is_listed = path != kUnnamedPath || (names_.lists_all && in_properties);
+    const bool is_listed =
+        rules_ == 0 && (path != kUnnamedPath || ((names_.flags & kListsAll) != 0 && in_properties));
     // The entry of an object precedes those of its members, but its end is not known yet.
     if (is_listed) count_++;
-    if (in_properties && slot[kSlotInnerLevel] != 0 && text_[member.value] == '{') {
-      if (!walk(row, slot[kSlotInnerLevel])) return false;
+    const bool has_level = in_properties && (path == kSetLevel || path == kSetOnceLevel) &&
+                           (names_.flags & kHasPersonPaths) != 0;
+    if (has_level && text_[member.value] == '{') {
+      if (!walk(path)) return false;
     } else if (!skip()) {
       return false;
     }
     if (!hold(1)) return false;
-    if (!is_listed) return true;
-    member.value_end = *cursor_;
-    while (member.value_end > member.value + 1 && is_space(text_[member.value_end - 1]))
-      member.value_end--;
-    put(place, {row, path, member.container, member.ordinal, member.start, member.value,
-                member.value_end, type_of(member.value, member.value_end)});
+    if (!is_listed && removing == 0) return true;
+    uint32_t end = *cursor_;
+    while (end > member.value + 1 && is_space(text_[end - 1])) end--;
+    if (removing != 0) {
+      cut(slot, member, end, cut_count++ == member.ordinal);
+      applied_ |= removing & (~removing + 1);
+    } else {
+      put(place, {row_, path, member.container, member.ordinal, member.start, member.value, end,
+                  type_of(member.value, end)});
+    }
     return true;
+  }
+
+  /** Cuts a member with one comma. `is_first`: no member is left before it. */
+  void cut(const uint32_t* slot, const Member& member, uint32_t end, bool is_first) noexcept {
+    if (applied_ == 0) cuts_.end += kChangeWords;
+    const uint32_t next = *cursor_;
+    const uint32_t edit[kEditWords] = {is_first ? member.start : member.separator,
+                                       is_first && text_[next] == ',' ? next + 1 : end, 0, 0};
+    const size_t at = cuts_.end;
+    cuts_.end += kEditWords;
+    if (cuts_.end <= cuts_.capacity) std::memcpy(cuts_.words + at, edit, sizeof edit);
+    const uint32_t part = slot[kSlotRowPart];
+    if (part == kRowPartSpan) needs_scan_ = 1;
+    else if (part != kNoRowPart) property_types_ &= ~(uint32_t{15} << (part & 31));
   }
 
   /** Returns the words of the name's slot, or words of zero. */
   const uint32_t* slot_of(uint32_t level, const uint8_t* name, size_t length) const noexcept {
-    if ((lengths_ & length_bit(length)) == 0) return kNoWords;
     const uint32_t hash = member_hash(level, name, length);
     const size_t mask = names_.slot_count - 1;
     size_t slot = hash & mask;
@@ -122,8 +192,6 @@ class Finder {
   struct Entry {
     uint32_t words[kFoundWords];
   };
-
-  void list(const Entry& entry) noexcept { put(count_++, entry); }
 
   void put(size_t place, const Entry& entry) noexcept {
     if (place < found_.capacity)
@@ -193,8 +261,6 @@ class Finder {
     return std::lower_bound(from, from + std::min(step + 1, end - from), offset);
   }
 
-  static uint64_t length_bit(size_t length) noexcept { return uint64_t{1} << (length & 63); }
-
   /** A name, a colon, a value, and the token after the value. */
   static constexpr std::ptrdiff_t kMemberTokens = 4;
   static_assert(kMemberTokens < static_cast<std::ptrdiff_t>(TokenIndex::kAhead));
@@ -203,18 +269,21 @@ class Finder {
   const uint8_t* const text_;
   const MemberNames& names_;
   const FoundList& found_;
-  /** A bit for the length of each name, because most members have no slot. */
-  uint64_t lengths_ = 0;
+  CutList& cuts_;
+  /** Most members have no slot. */
+  uint64_t filter_ = names_.filter;
   Cursor cursor_ = nullptr;
   Cursor mark_ = nullptr;
   size_t count_ = 0;
+  /** The row that is taken, and the rules that remove members of it. */
+  uint32_t row_ = 0;
+  uint32_t rules_ = 0;
+  /** The change of the row, its rules, and its other words. */
+  size_t change_ = 0;
+  uint32_t applied_ = 0;
+  uint32_t needs_scan_ = 0;
+  uint32_t property_types_ = 0;
 };
-
-bool walk_field(Finder& finder, const uint32_t* row, uint32_t index, Field field,
-                uint32_t level) noexcept {
-  if ((row[kFieldTypes] >> 4 * field & 15) != kObject) return true;
-  return finder.walk_at(index, row[kFirstFieldStart + 2 * field], level);
-}
 
 }  // namespace
 
@@ -230,18 +299,20 @@ uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcep
   return hash ^ hash >> 15;
 }
 
+uint64_t member_bit(const uint8_t* name, size_t length) noexcept {
+  const uint8_t last = name[static_cast<std::ptrdiff_t>(length) - 1];
+  return uint64_t{1} << ((8 * length + last + size_t{3} * name[length / 2]) & 63);
+}
+
 size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& rows,
-                    const MemberNames& names, const FoundList& found) noexcept {
-  Finder finder(index, text, names, found);
-  for (size_t at = 0; at < rows.row_count; at++) {
-    const uint32_t number = rows.rows[at];
+                    const MemberNames& names, const FoundList& found, CutList& cuts) noexcept {
+  Finder finder(index, text, names, found, cuts);
+  const uint32_t* words = rows.rows;
+  for (size_t at = 0; at < rows.row_count; at++, words += kPlaceRowWords) {
+    const uint32_t number = words[0];
     if (number >= rows.row_capacity) continue;
     const uint32_t* const row = rows.table + kHeaderWords + size_t{number} * kRowWords;
-    if (!walk_field(finder, row, number, kProperties, kPropertiesLevel)) return kCannotFind;
-    if (!names.has_person_paths) continue;
-    if (!walk_field(finder, row, number, kSet, kSetLevel) ||
-        !walk_field(finder, row, number, kSetOnce, kSetOnceLevel))
-      return kCannotFind;
+    if (!finder.take(row, number, words[1])) return kCannotFind;
   }
   return finder.count();
 }

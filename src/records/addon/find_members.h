@@ -1,11 +1,14 @@
-// Finds the members of events that have one of a set of names: members of `properties`, of objects
-// directly inside `properties`, and of the event's own `$set` and `$set_once`. Independent of Node.
-// The rules of a project name these members. `../found-members.ts` documents the layout, and a test
+// Finds the members of events that have one of a set of names: members of `properties`, of its
+// `$set` and `$set_once`, and of the event's own `$set` and `$set_once`. Independent of Node. The
+// rules of a project name these members. `../found-members.ts` documents the layout, and a test
 // checks that both files agree.
+//
+// The members of a row are listed, or cut: then the row gets a change without the members that its
+// rules remove, in the form that change_items.h describes.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
 // the tokens are those of the last scan. The text, the offsets of the table and the names are not
-// trusted. No byte outside the text, the names, the rows and the list is touched.
+// trusted. No byte outside the text, the names, the rows and the lists is touched.
 
 #pragma once
 
@@ -30,6 +33,25 @@ enum FoundWord : uint32_t {
 inline constexpr uint32_t kUnnamedPath = 0;
 inline constexpr uint32_t kContainerPath = UINT32_MAX;
 
+/** The words before the hash table of names. */
+enum NamesWord : uint32_t {
+  /** The sum of NamesFlag. */
+  kNamesFlags = 0,
+  /** The lower half of the filter, which has a bit for each name. */
+  kNamesFilterLow = 1,
+  kNamesFilterHigh = 2,
+  kNamesWords = 3,
+};
+
+enum NamesFlag : uint32_t {
+  /** Every member of `properties` is listed. */
+  kListsAll = 1,
+  /** The event's own `$set` and `$set_once` are searched, and those in `properties`. */
+  kHasPersonPaths = 2,
+  /** Each object that is searched has an entry. */
+  kListsContainers = 4,
+};
+
 /** The words of a slot of the hash table of names. */
 enum NameSlot : uint32_t {
   kSlotHash = 0,
@@ -37,27 +59,39 @@ enum NameSlot : uint32_t {
   kSlotNameEnd = 2,
   /** The level of the object that has the member. */
   kSlotLevel = 3,
-  /** The number of the path; 0 if only members of the member's value have a path. */
+  /** The number of the path. */
   kSlotPath = 4,
-  /** The level of the member's value, if members of it have a path; else 0. */
-  kSlotInnerLevel = 5,
-  kSlotWords = 6,
+  /** A bit for each rule that removes the member. */
+  kSlotRemovedBy = 5,
+  /** The shift of the member's type in the word kPropertyTypes of a row, or a value of RowPart. */
+  kSlotRowPart = 6,
+  kSlotWords = 7,
 };
 
-/** The levels of objects. Other objects inside `properties` have higher levels. */
+enum RowPart : uint32_t {
+  kNoRowPart = UINT32_MAX,
+  /** The table has the offsets of the member. */
+  kRowPartSpan = UINT32_MAX - 1,
+};
+
+/**
+ * The levels of objects. `$set` and `$set_once` in `properties` have the paths 1 and 2, which are
+ * the levels of their members.
+ */
 enum MemberLevel : uint32_t {
   kPropertiesLevel = 0,
   kSetLevel = 1,
   kSetOnceLevel = 2,
 };
 
-/** The words of the argument `place` of findMembers. The indexes of the rows follow. */
+/** The words of the argument `place` of findMembers. The rows follow, with kPlaceRowWords each. */
 enum MemberPlace : uint32_t {
   kPlaceRowCount = 0,
-  kPlaceListsAll = 1,
-  kPlaceHasPersonPaths = 2,
-  kPlaceListsContainers = 3,
-  kPlaceFirstRow = 4,
+  /** The end of the changes before the call, and then after it. */
+  kPlaceChangesEnd = 1,
+  kPlaceFirstRow = 2,
+  /** The index of a row, and a bit for each rule that removes members of it. */
+  kPlaceRowWords = 2,
 };
 
 /**
@@ -66,6 +100,9 @@ enum MemberPlace : uint32_t {
  */
 uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcept;
 
+/** Returns the bit of a name in the filter. The name is in quotes. */
+uint64_t member_bit(const uint8_t* name, size_t length) noexcept;
+
 struct MemberNames {
   const uint8_t* text;
   size_t text_length;
@@ -73,18 +110,14 @@ struct MemberNames {
   const uint32_t* slots;
   /** A power of two. At least one slot is free. */
   size_t slot_count;
-  /** Whether every member of `properties` is listed. */
-  bool lists_all;
-  /** Whether the event's own `$set` and `$set_once` are searched. */
-  bool has_person_paths;
-  /** Whether each object that is searched has an entry. */
-  bool lists_containers;
+  uint32_t flags;
+  uint64_t filter;
 };
 
 struct MemberRows {
   const uint32_t* table;
   size_t row_capacity;
-  /** Indexes of rows, ascending. */
+  /** A row has kPlaceRowWords words. If it has rules, its members are cut, otherwise listed. */
   const uint32_t* rows;
   size_t row_count;
 };
@@ -95,6 +128,13 @@ struct FoundList {
   size_t capacity;
 };
 
+/** Changes are added at `end`. If it exceeds the capacity, not all of them are written. */
+struct CutList {
+  uint32_t* words;
+  size_t capacity;
+  size_t end;
+};
+
 inline constexpr size_t kCannotFind = SIZE_MAX;
 
 /**
@@ -102,6 +142,6 @@ inline constexpr size_t kCannotFind = SIZE_MAX;
  * Returns kCannotFind if the text is not the one whose tokens are in the index.
  */
 size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& rows,
-                    const MemberNames& names, const FoundList& found) noexcept;
+                    const MemberNames& names, const FoundList& found, CutList& cuts) noexcept;
 
 }  // namespace penstock

@@ -23,6 +23,15 @@ uint32_t hash_of(uint32_t level, std::string_view name) noexcept {
   return member_hash(level, reinterpret_cast<const uint8_t*>(name.data()), name.size());
 }
 
+/** Returns the number of the bit of a name in quotes. */
+size_t filter_bit_of(std::string_view name) noexcept {
+  const uint64_t bit =
+      member_bit(reinterpret_cast<const uint8_t*>(name.data()) + 1, name.size() - 2);
+  size_t number = 0;
+  while (bit >> number != 1) number++;
+  return number;
+}
+
 const LayoutNumber kLayout[] = {
     {"TokenType.Absent", kAbsent},
     {"TokenType.Null", kNull},
@@ -154,21 +163,30 @@ const LayoutNumber kLayout[] = {
     {"Found.Words", kFoundWords},
     {"FoundPath.Unnamed", kUnnamedPath},
     {"FoundPath.Container", kContainerPath},
+    {"Names.Flags", kNamesFlags},
+    {"Names.FilterLow", kNamesFilterLow},
+    {"Names.FilterHigh", kNamesFilterHigh},
+    {"Names.Words", kNamesWords},
+    {"NamesFlag.ListsAll", kListsAll},
+    {"NamesFlag.HasPersonPaths", kHasPersonPaths},
+    {"NamesFlag.ListsContainers", kListsContainers},
     {"NameSlot.Hash", kSlotHash},
     {"NameSlot.NameStart", kSlotNameStart},
     {"NameSlot.NameEnd", kSlotNameEnd},
     {"NameSlot.Level", kSlotLevel},
     {"NameSlot.Path", kSlotPath},
-    {"NameSlot.InnerLevel", kSlotInnerLevel},
+    {"NameSlot.RemovedBy", kSlotRemovedBy},
+    {"NameSlot.RowPart", kSlotRowPart},
     {"NameSlot.Words", kSlotWords},
+    {"RowPart.None", kNoRowPart},
+    {"RowPart.Span", kRowPartSpan},
     {"MemberLevel.Properties", kPropertiesLevel},
     {"MemberLevel.Set", kSetLevel},
     {"MemberLevel.SetOnce", kSetOnceLevel},
     {"MemberPlace.RowCount", kPlaceRowCount},
-    {"MemberPlace.ListsAll", kPlaceListsAll},
-    {"MemberPlace.HasPersonPaths", kPlaceHasPersonPaths},
-    {"MemberPlace.ListsContainers", kPlaceListsContainers},
+    {"MemberPlace.ChangesEnd", kPlaceChangesEnd},
     {"MemberPlace.FirstRow", kPlaceFirstRow},
+    {"MemberPlace.RowWords", kPlaceRowWords},
     {"KnownName.Bytes", kNameBytes},
     {"KnownName.Value", kNameValue},
     {"KnownName.Text", kNameText},
@@ -183,6 +201,7 @@ const LayoutNumber kLayout[] = {
     {"Change.FieldTypes", kChangeFieldTypes},
     {"Change.PropertyTypes", kChangePropertyTypes},
     {"Change.NeedsScan", kChangeNeedsScan},
+    {"Change.Rules", kChangeRules},
     {"Change.Words", kChangeWords},
     {"Edit.Start", kEditStart},
     {"Edit.End", kEditEnd},
@@ -193,6 +212,7 @@ const LayoutNumber kLayout[] = {
     {"EditText.HashBytes", kHashTextBytes},
     {"NameHash.Short", hash_of(kSetLevel, "id")},
     {"NameHash.Long", hash_of(kSetOnceLevel, "$current_url")},
+    {"NameHash.Bit", filter_bit_of("\"$current_url\"")},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // EventScanner.findMembers(body: Uint8Array, place: Uint32Array, names: Uint8Array, slots:
-// Uint32Array, found: Uint32Array): number. Returns the number of entries. The number may exceed
-// the space in `found`; then only the entries that fit are written. `place` has the words
-// of MemberPlace, and then the indexes of the rows.
+// Uint32Array, found: Uint32Array, changes: Uint32Array): number. Returns the number of entries.
+// The number may exceed the space in `found`; then only the entries that fit are written. `place`
+// has the words of MemberPlace, and then the rows.
 //
 // findNames(body: Uint8Array, table: Uint32Array, slots: Uint32Array, rows: Uint32Array): number.
 // Writes the results to `rows`, which has the words of NamedRows. Returns the number of results
@@ -103,19 +103,20 @@ napi_value find_names_call(napi_env env, napi_callback_info info) {
 }  // namespace
 
 napi_value find_members_call(napi_env env, napi_callback_info info) {
-  size_t count = 5;
-  napi_value arguments[5];
+  size_t count = 6;
+  napi_value arguments[6];
   napi_value self = nullptr;
   Body body{};
   Table place{};
   Body names_text{};
   Table slots{};
   Table found{};
-  if (napi_get_cb_info(env, info, &count, arguments, &self, nullptr) != napi_ok || count < 5 ||
+  Table changes{};
+  if (napi_get_cb_info(env, info, &count, arguments, &self, nullptr) != napi_ok || count < 6 ||
       !get_body(env, arguments[0], body) || !get_words(env, arguments[1], place) ||
       !get_body(env, arguments[2], names_text) || !get_words(env, arguments[3], slots) ||
-      !get_words(env, arguments[4], found)) {
-    return throw_type_error(env, "findMembers: expects a body, rows, names, slots and a list");
+      !get_words(env, arguments[4], found) || !get_words(env, arguments[5], changes)) {
+    return throw_type_error(env, "findMembers: expects a body, rows, names, slots and two lists");
   }
   Binding* const binding = get_idle_binding(env, self);
   if (binding == nullptr) return nullptr;
@@ -124,31 +125,32 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   if (napi_get_reference_value(env, binding->table, &scanned) != napi_ok ||
       !get_table(env, scanned, table))
     return throw_type_error(env, "EventScanner: the table has been detached");
-  const size_t slot_count = slots.length / kSlotWords;
-  if (place.length < kPlaceFirstRow || place.words[kPlaceRowCount] > place.length - kPlaceFirstRow)
+  if (place.length < kPlaceFirstRow ||
+      place.words[kPlaceRowCount] > (place.length - kPlaceFirstRow) / kPlaceRowWords)
     return throw_type_error(env, "findMembers: the rows are missing");
+  const size_t slot_count =
+      slots.length < kNamesWords ? 0 : (slots.length - kNamesWords) / kSlotWords;
   if (!is_power_of_two(slot_count))
     return throw_type_error(env, "findMembers: the number of slots must be a power of two");
-  MemberNames names{};
-  names.text = names_text.bytes;
-  names.text_length = names_text.length;
-  names.slots = slots.words;
-  names.slot_count = slot_count;
-  names.lists_all = place.words[kPlaceListsAll] != 0;
-  names.has_person_paths = place.words[kPlaceHasPersonPaths] != 0;
-  names.lists_containers = place.words[kPlaceListsContainers] != 0;
+  const uint32_t* const head = slots.words;
+  const MemberNames names{
+      names_text.bytes,   names_text.length,
+      head + kNamesWords, slot_count,
+      head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
+  };
   const MemberRows rows{table.words, item_table(table).row_capacity, place.words + kPlaceFirstRow,
                         place.words[kPlaceRowCount]};
-  const size_t entries =
-      body.length == binding->scanner.last_length()
-          ? binding->scanner.find_members(body.bytes, rows, names,
-                                          {found.words, found.length / kFoundWords})
-          : kCannotFind;
+  const FoundList list{found.words, found.length / kFoundWords};
+  CutList cuts{changes.words, changes.length, place.words[kPlaceChangesEnd]};
+  const size_t entries = body.length == binding->scanner.last_length()
+                             ? binding->scanner.find_members(body.bytes, rows, names, list, cuts)
+                             : kCannotFind;
   if (entries == kCannotFind) {
     napi_throw_error(env, nullptr,
                      "EventScanner: findMembers needs the unchanged body of the last scan");
     return nullptr;
   }
+  place.words[kPlaceChangesEnd] = static_cast<uint32_t>(cuts.end);
   napi_value result = nullptr;
   napi_create_double(env, static_cast<double>(entries), &result);
   return result;

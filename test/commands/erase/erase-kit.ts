@@ -11,14 +11,14 @@ import type { StorePlace } from "../../../src/readers/effects/store/open.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { urlOf } from "../../kit/effects-databases.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
-import { storedLine, type TestEvent, type TestFrame } from "../../kit/stored-events.ts";
+import { storedLine, type TestEvent, type TestFrame, uuidOf } from "../../kit/stored-events.ts";
 
 export const project = "shop";
 const firstMs = Date.UTC(2026, 10, 20, 9);
 let events = 0;
 
 export function eventOf(distinctId: string, more: Partial<TestEvent> = {}): TestEvent {
-  const uuid = `00000000-0000-4000-8000-${String(++events).padStart(12, "0")}`;
+  const uuid = uuidOf(++events);
   return { uuid, distinctId, receivedAtMs: firstMs + events * 1_000, ...more };
 }
 

@@ -17,6 +17,7 @@ import { type CommandRun, runCommand } from "../../kit/run-command.ts";
 const live = "PENSTOCK_LIVE_0";
 const againMsMax = 90_000;
 const senders = 2;
+const sendPauseMs = 10;
 
 const cluster = await createClusterStore();
 afterAll(() => cluster.remove());
@@ -47,6 +48,7 @@ async function loaded() {
       if (status === 200) acked.get(id)!.push(distinctId);
       // Removed: its events are rejected from now on.
       if (status === 401) return;
+      await delay(sendPauseMs);
     }
   };
   const running = Promise.all(

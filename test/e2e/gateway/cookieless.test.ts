@@ -73,7 +73,7 @@ test("two gateways give a visitor the same id of the day, and other visitors, si
     post(first, project.key, [event({ $timezone: "UTC" }, { timestamp: yesterday })]),
   ]);
   for (const { status } of answers) expect(status).toBe(200);
-  // From 14:00 in UTC on, yesterday is over in all time zones.
+  // From 12:00 in UTC on, yesterday is over in all time zones.
   const old = answers.at(-1)!.json["accepted"] as number;
   const events = (await first.events(project)).filter(isNoProbe);
   const ids = events.map((one) => one["distinct_id"] as string);

@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { codePoint } from "../../kit/code-points.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile();
 
 const text = fc.oneof(
   fc.string(),
-  fc.string({ unit: "binary" }),
+  fc.string({ unit: codePoint }),
   fc.constantFrom("", " ", "$pageview", "$identify", "a\nb", "\u2028"),
 );
 const members = fc.dictionary(

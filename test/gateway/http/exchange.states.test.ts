@@ -7,6 +7,7 @@ import {
   chunksPerTurn,
 } from "../../../src/gateway/body/chunk-turns.ts";
 import { GrowingBodies } from "../../../src/gateway/body/growing-bodies.ts";
+import { ConnectionLimits } from "../../../src/gateway/http/client/connection-limits.ts";
 import {
   ANSWERS_AT_ONCE_MAX,
   type ExchangeShared,
@@ -47,6 +48,12 @@ function begin(chunks = notFollowed) {
       exchange.abort();
     },
   };
+  const limits = new ConnectionLimits({
+    connectionsMax: 1,
+    addressConnectionsMax: 1,
+    isProxy: () => false,
+    unread: { check: () => {} },
+  });
   const admission = new Admission(1_000_000);
   const shared: ExchangeShared = {
     admission,
@@ -77,7 +84,7 @@ function begin(chunks = notFollowed) {
     bytesDeclared: -1,
     clientAddress: "",
     senderAddress: "",
-    connection: undefined,
+    connection: limits.connectionOf("127.0.0.1", response),
   });
   exchange.body.tryHold(1_000);
   return { exchange, shared, admission, written, counted, logged, read };

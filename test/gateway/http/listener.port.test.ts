@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { loadConnectionAddon } from "../../../src/gateway/http/client/connection-id.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
 import { Admission } from "../../../src/gateway/intake/admission.ts";
 import { startTestServer } from "../../kit/http-server.ts";
@@ -17,6 +18,7 @@ function another() {
     log: { error: () => {} },
     clock: { wallMs: () => 0, monotonicMs: () => 0 },
     random: () => 0,
+    connection: loadConnectionAddon(),
   });
 }
 

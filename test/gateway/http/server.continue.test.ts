@@ -1,7 +1,6 @@
 // RFC 9110, section 10.1.1.
 
 import { describe, expect, test } from "vitest";
-import { loadConnectionId } from "../../../src/gateway/http/client/connection-id.ts";
 import { connectTo, head, startTestServer } from "../../kit/http-server.ts";
 
 const asked = [
@@ -23,16 +22,11 @@ function waitingHead(expectations: readonly string[], bytes: number): Buffer {
   return head({ "Content-Length": String(bytes), Expect: lines });
 }
 
-const ways = [
-  ["with connection ids", loadConnectionId()],
-  ["without connection ids", () => 0],
-] as const;
-
-describe.each(ways)("the Expect header, %s", (_way, connectionId) => {
+describe("the Expect header", () => {
   test.each(asked.map((expectations) => [expectations]))(
     "%j is answered with 100 before the body",
     async (expectations) => {
-      const server = await startTestServer({ connectionId });
+      const server = await startTestServer();
       const wire = await connectTo(server);
       for (const body of ["{}", "x".repeat(5_000)]) {
         wire.write(waitingHead(expectations, body.length));
@@ -48,7 +42,7 @@ describe.each(ways)("the Expect header, %s", (_way, connectionId) => {
   test.each(notAsked.map((expectations) => [expectations]))(
     "%j is ignored",
     async (expectations) => {
-      const server = await startTestServer({ connectionId });
+      const server = await startTestServer();
       const wire = await connectTo(server);
       wire.write(waitingHead(expectations, 2));
       wire.write("{}");
@@ -58,7 +52,7 @@ describe.each(ways)("the Expect header, %s", (_way, connectionId) => {
 });
 
 test("Expect: 100-continue gets 100 on a later request of a connection", async () => {
-  const server = await startTestServer({ connectionId: loadConnectionId() });
+  const server = await startTestServer();
   const wire = await connectTo(server);
   wire.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));
   expect((await wire.reply()).status).toBe(200);

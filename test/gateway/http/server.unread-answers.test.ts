@@ -1,6 +1,5 @@
 import { createConnection, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { loadConnectionId } from "../../../src/gateway/http/client/connection-id.ts";
 import { head, post, startTestServer, type TestServer, until } from "../../kit/http-server.ts";
 
 const script = Buffer.alloc(2_000_000, "x");
@@ -12,7 +11,7 @@ const files = {
 };
 
 async function start(): Promise<TestServer> {
-  return startTestServer({ connectionId: loadConnectionId(), files });
+  return startTestServer({ files });
 }
 
 interface Reader {
@@ -102,5 +101,5 @@ async function expectSlowReadersServed(): Promise<void> {
     expect(received).toBeGreaterThan(script.length);
     expect(isReset).toBe(false);
   }
-  expect(server.http.unread!.reset).toBe(0);
+  expect(server.http.unread.reset).toBe(0);
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unknownKeyDetail } from "../../../src/gateway/intake/hints.ts";
+import { codePoint } from "../../kit/code-points.ts";
 
 describe("the answer to an unknown API key", () => {
   test.each([
@@ -32,7 +33,7 @@ describe("the answer to an unknown API key", () => {
 
   test("shows at most 8 characters and half of the key", () => {
     fc.assert(
-      fc.property(fc.string({ minLength: 1, maxLength: 300, unit: "binary" }), (key) => {
+      fc.property(fc.string({ minLength: 1, maxLength: 300, unit: codePoint }), (key) => {
         const said = unknownKeyDetail(key);
         expect(said).toMatch(/^[ -~]{30,160}$/);
         const shown = /begins with (\S*) \(/.exec(said)?.[1] ?? "";

@@ -15,7 +15,10 @@ const later = 1_000_000;
 
 function startInFlight() {
   const outcomes: unknown[] = [];
+  /** The message id, the outcome and the code of each outcome. */
+  const reports: unknown[] = [];
   const replies: string[] = [];
+  const sent: string[] = [];
   let now = 0;
   let changed: (connected: boolean) => void = () => {};
   let onReply: (error: Error | null, message: Msg) => void = () => {};
@@ -29,7 +32,11 @@ function startInFlight() {
     },
     connected: true,
     messageBytesMax: 1_048_576,
-    send: (message: Buffer) => void replies.push(message.toString("latin1").split(" ")[2]!),
+    send(message: Buffer): void {
+      const text = message.toString("latin1");
+      replies.push(text.split(" ")[2]!);
+      sent.push(text.split("\n").at(-3)!);
+    },
     onChange: (listener: typeof changed) => {
       changed = listener;
     },
@@ -46,10 +53,14 @@ function startInFlight() {
       frameRetried() {},
     } as unknown as InFlightOptions["metrics"],
     log: { info() {}, warn() {}, error() {} },
-    settled: (_frame, outcome) => void outcomes.push(outcome),
-    expired(frame) {
+    settled({ messageId }, outcome, code) {
+      outcomes.push(outcome);
+      reports.push([messageId, outcome, code]);
+    },
+    expired(frame, _monotonicMs, { outcome, code }) {
       frame.deadlineMs = Number.POSITIVE_INFINITY;
-      outcomes.push("reported unknown");
+      outcomes.push(`reported ${outcome}`);
+      reports.push([frame.messageId, outcome, code]);
     },
     storeFull() {},
     flushes: { wake() {}, now() {} },
@@ -66,15 +77,13 @@ function startInFlight() {
     replies,
     stream,
     outcomes,
+    reports,
+    sent,
     send(withinMs: number): string {
-      const frame = new Frame(queue, Buffer.alloc(4_096));
-      frame.length = frame.buffer.write("line\n");
-      frame.messageId = "id";
-      frame.deadlineMs = now + withinMs;
-      frame.joins.push(frame.deadlineMs, 1, frame.length);
-      inFlight.send(frame, now);
+      sendFrame("id", withinMs);
       return replies.at(-1)!;
     },
+    sendFrame,
     pass(ms: number): void {
       now += ms;
       inFlight.tick(now);
@@ -96,6 +105,16 @@ function startInFlight() {
     },
     closeReplies: () => onReply(new Error("permissions violation"), {} as Msg),
   };
+
+  function sendFrame(name: string, withinMs: number): Frame {
+    const frame = new Frame(queue, Buffer.alloc(4_096));
+    frame.length = frame.buffer.write(`${name}\n`);
+    frame.messageId = name;
+    frame.deadlineMs = now + withinMs;
+    frame.joins.push(frame.deadlineMs, 1, frame.length);
+    inFlight.send(frame, now);
+    return frame;
+  }
 }
 
 // In a cluster, nats-server 2.10 can answer `seq: 0` for 2 minutes. It notes a message id before
@@ -191,4 +210,32 @@ describe("silence of a stream", () => {
     expect(outcomes).toEqual(["reported unknown"]);
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
+});
+
+function twoFrames() {
+  const rig = startInFlight();
+  const frames = [rig.sendFrame("past", 5_000), rig.sendFrame("waits", 9_000)] as const;
+  return { ...rig, frames };
+}
+
+test("a frame past its deadline is sent again at a reconnect", () => {
+  const { sent, reports, stand, reconnect } = twoFrames();
+  // No tick has run since then, as if the event loop was blocked.
+  stand(6_000);
+  reconnect();
+  expect(sent).toEqual(["past", "waits", "past", "waits"]);
+  expect(reports).toEqual([["past", "unknown", "timeout"]]);
+});
+
+test("a frame gets one outcome after a long pause of the process", () => {
+  const { reports, frames, pass } = twoFrames();
+  frames[0].refuse(1);
+  pass(200_000);
+  expect(reports).toEqual([
+    ["past", "refused", "unavailable"],
+    ["waits", "unknown", "timeout"],
+    ["waits", "unknown", "timeout"],
+  ]);
+  pass(200_000);
+  expect(reports).toHaveLength(3);
 });

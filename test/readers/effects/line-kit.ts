@@ -1,20 +1,10 @@
 import { IdHash } from "../../../src/readers/effects/lines/hashes.ts";
 import type { StoredLine } from "../../../src/readers/effects/lines/line.ts";
 import type { StoredFrame } from "../../../src/readers/stream/frame.ts";
+import { frameOf } from "../../kit/effect-lines.ts";
 
 export function storedFrame(wanted: Partial<StoredFrame> = {}): StoredFrame {
-  return {
-    stream: "PENSTOCK_LIVE_0",
-    lane: "live",
-    partition: 0,
-    epoch: 1,
-    sequence: 1,
-    projectId: "p",
-    messageId: "m",
-    storedAtMs: Number.MAX_SAFE_INTEGER,
-    data: new Uint8Array(),
-    ...wanted,
-  };
+  return frameOf("", { storedAtMs: Number.MAX_SAFE_INTEGER, ...wanted });
 }
 
 const idHash = new IdHash();

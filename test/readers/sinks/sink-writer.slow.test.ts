@@ -8,7 +8,7 @@ import type {
 } from "../../../src/readers/sinks/sink-target.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { silent } from "../../kit/processes.ts";
-import { makeStreams, storeFrames } from "../../kit/stored-events.ts";
+import { makeStreams, storeFrames, uuidOf } from "../../kit/stored-events.ts";
 import { deleteStreams } from "../effects/writer/writer-kit.ts";
 import { limits, startSink } from "./sink-kit.ts";
 
@@ -51,7 +51,7 @@ async function storeEvents(): Promise<void> {
     ...({ lane: "live", projectId: "shop", messageId: `m${n}` } as const),
     events: [
       {
-        uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
+        uuid: uuidOf(n),
         distinctId: "d",
         receivedAtMs: Date.now(),
       },

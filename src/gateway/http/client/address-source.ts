@@ -8,7 +8,6 @@ import {
   createTrust,
   type Network,
 } from "../../../platform/base/addresses.ts";
-import type { Log } from "../../../platform/base/log.ts";
 import { isKnownBot } from "../../../rules/bots.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
@@ -16,9 +15,6 @@ import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits, type OpenConnection, siteOf } from "./connection-limits.ts";
 import { type NewConnection, NewConnections } from "./new-connections.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
-
-export const proxyProtocolNeedsAddon =
-  "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
@@ -32,9 +28,8 @@ export interface AddressSourceConfig {
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
-  readonly connectionId: ConnectionId | undefined;
-  readonly unread: UnreadAnswers | undefined;
-  readonly log: Pick<Log, "error">;
+  readonly connectionId: ConnectionId;
+  readonly unread: UnreadAnswers;
 }
 
 export class AddressSource {
@@ -43,34 +38,25 @@ export class AddressSource {
   readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws if the settings require `connectionId` and it is undefined. */
-  constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
-    const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
+  constructor(config: AddressSourceConfig, { connectionId, unread }: AddressSourceParts) {
+    const { trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request, but only the first header of a connection is
-    // from the proxy. The client may have sent the later ones.
-    if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
-      throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
     this.limits = new ConnectionLimits({
       connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
       addressConnectionsMax: config.addressConnectionsMax ?? Number.POSITIVE_INFINITY,
       isProxy: trusts,
-      unread: parts.unread,
+      unread,
     });
     const text = createAddressReader();
-    const { connectionId, log } = parts;
+    // uWS accepts a PROXY header before every request, but only the first header of a connection is
+    // from the proxy. The client may have sent the later ones.
     const atFirstRequest = (response: HttpResponse, peer: string): string =>
       trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
     const peers = new ConnectionAddresses<HttpResponse>({
-      connectionId: connectionId ?? (() => 0),
+      connectionId,
       read: (response) => text(response.getRemoteAddress()),
-      atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
-      distrusted: () =>
-        log.error(
-          {},
-          "connection addon: two connections had the same id, so the gateway now reads the client address for each request",
-        ),
+      atFirstRequest: proxyProtocol && hasProxies ? atFirstRequest : undefined,
       limits: this.limits,
       opening: this.opening,
     });
@@ -91,7 +77,7 @@ export class AddressSource {
     return this.#clientOf(response, request);
   }
 
-  get connection(): OpenConnection | undefined {
+  get connection(): OpenConnection {
     return this.#peers.connection;
   }
 
@@ -102,7 +88,6 @@ export class AddressSource {
    */
   isReadByOthers(request: HttpRequest): boolean {
     const { connection, wasFirst } = this.#peers;
-    if (connection === undefined) return isFromProxy(request);
     if (!wasFirst) return connection.isShared;
     connection.isShared = isFromProxy(request);
     return true;
@@ -110,7 +95,7 @@ export class AddressSource {
 
   agentOf(request: HttpRequest, isRead: boolean): string {
     const { connection } = this.#peers;
-    if (connection === undefined || connection.isShared) return request.getHeader("user-agent");
+    if (connection.isShared) return request.getHeader("user-agent");
     if (isRead) {
       const agent = request.getHeader("user-agent");
       connection.userAgent = agent;
@@ -126,9 +111,9 @@ export class AddressSource {
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const { connection } = this.#peers;
-    if (!isRead && !isLong && connection?.isShared === false && !connection.expects) return false;
+    if (!isRead && !isLong && !connection.isShared && !connection.expects) return false;
     const expects = request.getHeader("expect") !== "";
-    if (expects && connection !== undefined) connection.expects = true;
+    if (expects) connection.expects = true;
     return expects;
   }
 }
@@ -213,9 +198,8 @@ interface ConnectionAddressesOptions<Response extends NewConnection> {
    * use for the connection.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  readonly distrusted?: (() => void) | undefined;
   readonly limits: ConnectionLimits;
-  readonly opening?: NewConnections<Response> | undefined;
+  readonly opening: NewConnections<Response>;
 }
 
 /**
@@ -226,15 +210,14 @@ export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #connections = new Map<number, OpenConnection>();
   readonly #silent = new Set<number>();
-  #isTrusted = true;
   #wasFirst = false;
-  #last: OpenConnection | undefined;
+  #last!: OpenConnection;
 
   constructor(options: ConnectionAddressesOptions<Response>) {
     this.#options = options;
   }
 
-  get connection(): OpenConnection | undefined {
+  get connection(): OpenConnection {
     return this.#last;
   }
 
@@ -248,52 +231,33 @@ export class ConnectionAddresses<Response extends NewConnection> {
 
   follow(response: Response, change: number): void {
     const { connectionId, read, limits, opening } = this.#options;
-    const id = this.#isTrusted ? connectionId(response) : 0;
+    const id = connectionId(response);
     if (change < 0) {
-      const closed = this.#connections.get(id);
+      const closed = this.#connections.get(id)!;
       this.#connections.delete(id);
       this.#silent.delete(id);
-      opening?.closed(id);
+      opening.closed(id);
       limits.closed(closed);
       return;
     }
-    if (this.#connections.has(id)) {
-      // The earlier connection may have been closed without a report, so it must not be used.
-      opening?.closed(id);
-      this.#distrust();
-    }
-    const isKnown = this.#isTrusted && id !== 0;
-    const connection = isKnown ? limits.connectionOf(read(response), response) : undefined;
-    if (connection !== undefined) {
-      this.#connections.set(id, connection);
-      this.#silent.add(id);
-    }
+    const connection = limits.connectionOf(read(response), response);
+    this.#connections.set(id, connection);
+    this.#silent.add(id);
     if (limits.opened(connection) !== undefined) response.close();
-    else if (connection !== undefined)
-      opening?.opened(response, { id, address: siteOf(connection.address) });
+    else opening.opened(response, { id, address: siteOf(connection.address) });
   }
 
   /** Call this exactly once for every request. */
   of(response: Response): string {
-    const { connectionId, read, atFirstRequest } = this.#options;
+    const { connectionId, atFirstRequest, limits } = this.#options;
     const id = connectionId(response);
+    const connection = this.#connections.get(id)!;
+    this.#last = connection;
     this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
-    const held = this.#connections.get(id);
-    this.#last = held;
-    if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
     if (this.#wasFirst && atFirstRequest !== undefined) {
-      const address = atFirstRequest(response, held.address);
-      if (address !== held.address) this.#options.limits.moved(held, address);
+      const address = atFirstRequest(response, connection.address);
+      if (address !== connection.address) limits.moved(connection, address);
     }
-    return held.address;
-  }
-
-  #distrust(): void {
-    this.#isTrusted = false;
-    this.#connections.clear();
-    this.#silent.clear();
-    this.#options.limits.forgetAddresses();
-    this.#options.opening?.resumeAll();
-    this.#options.distrusted?.();
+    return connection.address;
   }
 }

@@ -23,7 +23,3 @@ const addonFiles = [
 export function loadConnectionAddon(): ConnectionAddon {
   return loadNativeModule("connection addon", addonFiles) as ConnectionAddon;
 }
-
-export function loadConnectionId(): ConnectionId {
-  return loadConnectionAddon().connectionId;
-}

@@ -9,7 +9,7 @@ interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
   readonly isProxy: (address: string) => boolean;
-  readonly unread?: UnreadAnswers | undefined;
+  readonly unread: Pick<UnreadAnswers, "check">;
 }
 
 type TooMany = "total" | "address";
@@ -195,45 +195,36 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a new connection. `connection` is undefined if its address is unknown. If a limit is
-   * exceeded, this method either closes another connection, or returns the limit. If it returns the
-   * limit, the caller must close the new connection.
+   * Counts a new connection. If a limit is exceeded, this method either closes another connection,
+   * or returns the limit. If it returns the limit, the caller must close the new connection.
    */
-  opened(connection: OpenConnection | undefined): TooMany | undefined {
+  opened(connection: OpenConnection): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
     this.#open++;
-    if (connection !== undefined) {
-      const { count } = this.#hold(connection);
-      if (count > addressConnectionsMax && !isProxy(connection.address))
-        return this.#refuse("address");
-    }
+    const { count } = this.#hold(connection);
+    if (count > addressConnectionsMax && !isProxy(connection.address))
+      return this.#refuse("address");
     if (this.#open > connectionsMax) {
-      const victim = connection && this.#victimFor(connection);
+      const victim = this.#victimFor(connection);
       if (victim === undefined) return this.#refuse("total");
       this.#closed.newcomer++;
       victim.close();
     }
-    if (this.#options.unread !== undefined)
-      this.#unreadTimer ??= setInterval(() => this.#checkUnread(), checkMs).unref();
+    this.#unreadTimer ??= setInterval(() => this.#checkUnread(), checkMs).unref();
     if (this.#isBusy) this.#timer ??= setInterval(() => this.#sweep(), sweepMs).unref();
     return undefined;
   }
 
   /** Call this exactly once for each call of `opened`. */
-  closed(connection: OpenConnection | undefined): void {
+  closed(connection: OpenConnection): void {
     this.#open--;
-    if (connection !== undefined) this.#release(connection);
+    this.#release(connection);
   }
 
   moved(connection: OpenConnection, address: string): void {
     this.#release(connection);
     connection.address = address;
     this.#hold(connection);
-  }
-
-  forgetAddresses(): void {
-    for (const { connections } of this.#holders.values())
-      for (const connection of connections) this.#release(connection);
   }
 
   get #isBusy(): boolean {
@@ -297,7 +288,7 @@ export class ConnectionLimits {
   }
 
   #checkUnread(): void {
-    this.#options.unread?.check(this.#all(), this.#uses.count);
+    this.#options.unread.check(this.#all(), this.#uses.count);
     if (this.#open > 0) return;
     clearInterval(this.#unreadTimer);
     this.#unreadTimer = undefined;

@@ -88,13 +88,6 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Resumes all connections. Call this before closed connections are no longer reported. */
-  resumeAll(): void {
-    for (const { connection } of this.#paused.values()) connection.resume();
-    this.#paused.clear();
-    this.#lines.clear();
-  }
-
   #lineOf(address: string): Line<Connection> {
     const line = this.#lines.get(address) ?? newLine<Connection>(address);
     this.#lines.set(address, line);

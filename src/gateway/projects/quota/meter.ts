@@ -128,10 +128,14 @@ export class Meter implements ProjectMeter {
   #portions = new Portions();
   #isOverBytes = false;
   readonly #counts: { -readonly [Name in keyof Counts]: number } = { ...noCounts };
+  /** The ticket of all requests that no limit applies to. */
+  readonly #nothingTaken: Taken;
 
   constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
     this.series = series;
+    const nothing = { events: 0, bytes: 0, expansion: 0 };
+    this.#nothingTaken = new Ticket(this, { ...nothing, events: 1 }, nothing);
   }
 
   setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
@@ -163,6 +167,8 @@ export class Meter implements ProjectMeter {
       this.#counts.rateLimitedBytes += cost.bytes;
       return this.#rateRefusal(waitMs);
     }
+    if (this.#events === undefined && this.#bytes === undefined && cost.expansion === 0)
+      return this.#nothingTaken;
     return new Ticket(this, cost, {
       events: this.#events?.take(eventTokens(cost.events)) ?? 0,
       bytes: this.#bytes?.take(cost.bytes) ?? 0,

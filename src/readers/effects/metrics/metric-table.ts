@@ -71,7 +71,7 @@ export const effectsMetricTable = {
   },
   penstock_effects_duplicates_window_minutes: {
     type: "gauge",
-    help: "Minutes for which events are remembered to detect duplicates, in the stream with the shortest time: 30 to 60. Less after the first events, or if more events arrive than the memory holds.",
+    help: "Minutes for which events are remembered to detect duplicates, in the stream with the shortest time, except streams without events: 30 to 60. Less after the first events, or if more events arrive than the memory holds.",
   },
   penstock_effects_waits: {
     type: "gauge",

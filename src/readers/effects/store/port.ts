@@ -137,12 +137,6 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** An answer with a `version`. If the version is unchanged, the answer is unchanged too. */
-export interface Versioned<Answer> {
-  readonly version: string;
-  readonly answer: Answer;
-}
-
 /** Reads committed data while the writer is running. Each answer comes from one snapshot. */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
@@ -166,9 +160,11 @@ export interface EffectsReader {
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
   applied(): Promise<readonly AppliedStream[]>;
-  reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
+  reached(messages: readonly StreamMessage[]): Promise<readonly ReachedStream[]>;
   /** Returns uuids in the order of the projects and ids. An id without a person has null. */
-  personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
+  personUuids(ids: readonly ProjectIds[]): Promise<readonly (string | null)[]>;
+  /** Returns a text that changes with each commit and each replacement of the database. */
+  version(): Promise<string>;
   totals(): Promise<Totals>;
   projects(): Promise<readonly string[]>;
   hasWriter(): Promise<boolean>;

@@ -138,7 +138,9 @@ export class Applier implements LineVisitor {
   }
 
   get memory(): Memory {
-    const covered = [...this.#streams.values()].map(({ duplicates }) => duplicates.coveredMs);
+    const covered = [...this.#streams.values()]
+      .filter(({ duplicates }) => duplicates.watermarkMs > 0)
+      .map(({ duplicates }) => duplicates.coveredMs);
     return {
       cacheBytes: this.#people.cacheBytes,
       duplicatesBytes: this.#budget.bytes,

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import { atMost } from "../../../platform/base/retry.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
 import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
@@ -89,7 +90,7 @@ export class SinkLock {
     if (request === undefined) return;
     const closed = new Promise((resolve) => request.once("close", resolve));
     request.end();
-    await Promise.race([closed, delay(endMsMax, undefined, { ref: false })]);
+    await atMost(endMsMax, closed);
     request.destroy();
   }
 

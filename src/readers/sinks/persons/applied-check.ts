@@ -21,14 +21,10 @@ interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-interface Answer<Of> {
-  readonly answer: Of;
-}
-
 /** The database of the effects. If it is unavailable, a query rejects with a StoreError. */
 export interface PersonSource {
-  reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
-  personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
+  reached(messages: readonly StreamMessage[]): Promise<readonly AppliedTo[]>;
+  personUuids(ids: readonly ProjectIds[]): Promise<readonly (string | null)[]>;
 }
 
 export interface NeededMessage {

@@ -90,8 +90,7 @@ export class EventPersons {
     needed: readonly NeededMessage[],
   ): Promise<string | undefined> {
     try {
-      const { answer } = await this.#source.reached(needed);
-      const missing = notApplied(needed, answer);
+      const missing = notApplied(needed, await this.#source.reached(needed));
       if (missing === undefined) {
         await this.#setUuids(events);
         return undefined;
@@ -116,10 +115,10 @@ export class EventPersons {
       const question = ids.map(({ projectId, distinctIds }) => {
         return { projectId, distinctIds: distinctIds.map(storedIdText) };
       });
-      const { answer } = await this.#source.personUuids(question);
+      const found = await this.#source.personUuids(question);
       let at = 0;
       for (const { projectId, distinctIds } of ids) {
-        const uuids = new Map(distinctIds.map((id) => [id, answer[at++] ?? ""]));
+        const uuids = new Map(distinctIds.map((id) => [id, found[at++] ?? ""]));
         for (const event of byProject.get(projectId)!)
           event.personUuid = uuids.get(event.distinctId)!;
       }

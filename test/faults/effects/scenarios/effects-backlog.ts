@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { jetstream } from "@nats-io/jetstream";
 import { headers } from "@nats-io/nats-core";
 import { type OpenReader, readerAt } from "../../../../src/readers/effects/store/open.ts";
-import { storedLine, type TestEvent } from "../../../kit/stored-events.ts";
+import { storedLine, type TestEvent, uuidOf } from "../../../kit/stored-events.ts";
 import { startWriterProcess } from "../../../kit/writer-process.ts";
 import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
@@ -60,7 +60,7 @@ export const effectsBacklog: EffectsScenario = {
 };
 
 function eventOf(index: number): TestEvent {
-  const uuid = `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;
+  const uuid = uuidOf(index);
   const receivedAtMs = startMs + index;
   const event = { uuid, receivedAtMs, distinctId: `user-${(index * 7_919) % 50_000}` };
   const properties = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web" };

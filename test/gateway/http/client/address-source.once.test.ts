@@ -2,11 +2,9 @@ import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConnectionAddresses } from "../../../../src/gateway/http/client/address-source.ts";
-import {
-  type ConnectionId,
-  loadConnectionId,
-} from "../../../../src/gateway/http/client/connection-id.ts";
+import { loadConnectionAddon } from "../../../../src/gateway/http/client/connection-id.ts";
 import { ConnectionLimits } from "../../../../src/gateway/http/client/connection-limits.ts";
+import { NewConnections } from "../../../../src/gateway/http/client/new-connections.ts";
 import { until } from "../../../kit/http-server.ts";
 
 const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
@@ -14,7 +12,7 @@ const requestsEach = 5;
 
 describe("the cache of connection addresses", () => {
   test("reads an address once, and holds it while the connection is open", async () => {
-    const server = startServer(loadConnectionId());
+    const server = startServer();
     const sockets = await Promise.all(froms.map((from) => connect(server.port, from)));
     for (let request = 0; request < requestsEach; request++) {
       for (const [place, from] of froms.entries())
@@ -33,30 +31,15 @@ describe("the cache of connection addresses", () => {
   });
 
   test("holds no address of a connection that the server has closed", async () => {
-    const server = startServer(loadConnectionId());
+    const server = startServer();
     for (const from of froms) await addressOf(await connect(server.port, from));
     expect(server.addresses.size).toBe(froms.length);
     server.app.close();
     await until(() => server.addresses.size === 0, "no address is held");
   });
 
-  test.each([
-    ["is shared by two open connections", (): number => 7, froms],
-    ["is 0", (): number => 0, froms.slice(0, 1)],
-  ] as const)(
-    "reads the address for every request if a connection id %s",
-    async (_what, connectionId, opening) => {
-      const server = startServer(connectionId);
-      const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
-      await until(() => server.opened() === opening.length, "all are open");
-      for (const [place, from] of opening.entries())
-        expect(await addressOf(sockets[place]!)).toBe(from);
-      expect(server.addresses.size).toBe(0);
-    },
-  );
-
   test("assigns the id 0 to an object that is not a response", () => {
-    const connectionId = loadConnectionId() as (value: unknown) => number;
+    const connectionId = loadConnectionAddon().connectionId as (value: unknown) => number;
     for (const value of [
       undefined,
       null,
@@ -73,28 +56,25 @@ describe("the cache of connection addresses", () => {
   });
 });
 
-function startServer(connectionId: ConnectionId) {
+function startServer() {
   let reads = 0;
-  let opened = 0;
   const none = Number.POSITIVE_INFINITY;
   const addresses = new ConnectionAddresses({
-    connectionId,
+    connectionId: loadConnectionAddon().connectionId,
     limits: new ConnectionLimits({
       connectionsMax: none,
       addressConnectionsMax: none,
       isProxy: () => false,
+      unread: { check: () => {} },
     }),
+    opening: new NewConnections<HttpResponse>(setImmediate),
     read: (response: HttpResponse) => {
       reads++;
       return Buffer.from(response.getRemoteAddressAsText()).toString();
     },
   });
-  const follow = (response: HttpResponse, change: number) => {
-    if (change > 0) opened++;
-    addresses.follow(response, change);
-  };
   const app = App();
-  app.filter(follow);
+  app.filter((response, change) => addresses.follow(response, change));
   app.get("/", (response) => void response.end(addresses.of(response)));
   app.any("/*", (response) => void response.onAborted(() => {}));
   let port = 0;
@@ -102,7 +82,7 @@ function startServer(connectionId: ConnectionId) {
     if (socket) port = us_socket_local_port(socket);
   });
   onTestFinished(() => void app.close());
-  return { app, port, addresses, reads: () => reads, opened: () => opened };
+  return { app, port, addresses, reads: () => reads };
 }
 
 async function connect(port: number, localAddress: string): Promise<Socket> {

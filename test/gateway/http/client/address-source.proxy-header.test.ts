@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
+import { loadConnectionAddon } from "../../../../src/gateway/http/client/connection-id.ts";
 import {
   connectTo,
   head,
@@ -39,12 +39,10 @@ function proxyHeader(
 }
 
 function start(proxyProtocol = true): Promise<TestServer> {
-  const connectionId = loadConnectionId();
   return startTestServer({
     recordIp: true,
     trustedProxies: "127.0.0.1,10.0.0.0/8",
     proxyProtocol,
-    connectionId,
   });
 }
 
@@ -102,7 +100,7 @@ describe("a PROXY protocol header", () => {
   });
 
   test("has no effect without trusted proxies or without the setting", async () => {
-    const server = await startTestServer({ recordIp: true, connectionId: loadConnectionId() });
+    const server = await startTestServer({ recordIp: true });
     const wire = await connectTo(server);
     wire.write(Buffer.concat([proxyHeader(forged), post("{}", { "X-Forwarded-For": forged })]));
     expect(await seen(server, wire)).toBe(proxy);
@@ -198,7 +196,7 @@ describe("a PROXY protocol header", () => {
 
   test("is not applied to a connection that reuses an id", async () => {
     const ids = new Set<number>();
-    const connectionId = loadConnectionId();
+    const { connectionId } = loadConnectionAddon();
     const noting = (response: object) => {
       const id = connectionId(response);
       ids.add(id);
@@ -220,32 +218,6 @@ describe("a PROXY protocol header", () => {
       await until(() => wire.closed(), "it is closed");
     }
     expect(ids.size).toBeLessThan(rounds);
-  });
-
-  test("results in an empty address if connections cannot be distinguished", async () => {
-    const connectionId = () => 7;
-    const server = await startTestServer({
-      recordIp: true,
-      trustedProxies: proxy,
-      proxyProtocol: true,
-      connectionId,
-    });
-    const wires = [await connectTo(server), await connectTo(server), await connectTo(server)];
-    await until(() => server.logged.length > 0, "it is noticed");
-    for (const wire of wires) {
-      wire.write(Buffer.concat([proxyHeader(client), post("{}", { "X-Forwarded-For": forged })]));
-      expect(await seen(server, wire)).toBe("");
-    }
-    expect(server.logged.length).toBe(1);
-  });
-
-  test("requires the connection addon", async () => {
-    const starting = startTestServer({
-      recordIp: true,
-      trustedProxies: proxy,
-      proxyProtocol: true,
-    });
-    await expect(starting).rejects.toThrow("PENSTOCK_PROXY_PROTOCOL: needs the connection addon");
   });
 });
 

@@ -1,6 +1,5 @@
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
 import {
   ConnectionLimits,
   type OpenConnection,
@@ -17,22 +16,11 @@ import {
   type Wire,
 } from "../../../kit/http-server.ts";
 
+const unread = { check: () => {} };
+
 describe("connection limits", () => {
-  test("close connections above the total limit if addresses are unknown", async () => {
-    const server = await startTestServer({ connectionsMax: 4 });
-    const wires = await connectMany(server, ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]);
-    const fifth = await connectTo(server, "127.0.0.1", "127.0.0.5");
-    await until(() => fifth.closed(), "it is closed");
-    expect(server.http.connections.refused).toEqual({ total: 1, address: 0 });
-    for (const wire of wires) await expectServed(wire);
-
-    wires[0]!.socket.destroy();
-    await until(() => server.http.connections.open === 3, "there is room");
-    await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.6"));
-  });
-
   test("close the oldest idle connection of the address with the most connections", async () => {
-    const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 6 });
+    const server = await startTestServer({ connectionsMax: 6 });
     const [quiet] = await connectMany(server, ["127.0.0.4"]);
     await expectServed(quiet!);
     const some = await connectMany(server, ["127.0.0.2", "127.0.0.2"]);
@@ -49,7 +37,7 @@ describe("connection limits", () => {
   });
 
   test("keep a connection that waits for its answer", async () => {
-    const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 3 });
+    const server = await startTestServer({ connectionsMax: 3 });
     const waiting: Exchange[] = [];
     server.answer = (exchange) => void waiting.push(exchange);
     const [answered, sending, later] = await connectMany(server, Array(3).fill("127.0.0.3"));
@@ -75,7 +63,6 @@ describe("connection limits", () => {
 
   test("admit a third address while two addresses use all connections", async () => {
     const server = await startTestServer({
-      connectionId: loadConnectionId(),
       connectionsMax: 40,
       addressConnectionsMax: 20,
     });
@@ -106,7 +93,6 @@ describe("connection limits", () => {
 
   test("count connections by client behind the PROXY protocol", async () => {
     const server = await startTestServer({
-      connectionId: loadConnectionId(),
       recordIp: true,
       proxyProtocol: true,
       trustedProxies: "127.0.0.1",
@@ -129,7 +115,6 @@ describe("connection limits", () => {
 
   test("close idle connections sooner while three quarters are in use", async () => {
     const server = await startTestServer({
-      connectionId: loadConnectionId(),
       recordIp: true,
       trustedProxies: "127.0.0.9",
       connectionsMax: 8,
@@ -157,7 +142,6 @@ describe("connection limits", () => {
 
   test("close connections above one address's share", async () => {
     const server = await startTestServer({
-      connectionId: loadConnectionId(),
       connectionsMax: 8,
       addressConnectionsMax: 2,
     });
@@ -175,7 +159,6 @@ describe("connection limits", () => {
 
   test("allow a trusted proxy as many connections as the total limit", async () => {
     const server = await startTestServer({
-      connectionId: loadConnectionId(),
       recordIp: true,
       trustedProxies: "127.0.0.9",
       connectionsMax: 4,
@@ -188,7 +171,6 @@ describe("connection limits", () => {
 
   test("leak no slot if connections open and close", async () => {
     const server = await startTestServer({
-      connectionId: loadConnectionId(),
       connectionsMax: 3,
       addressConnectionsMax: 3,
     });
@@ -209,6 +191,7 @@ describe("connection limits", () => {
       connectionsMax: 9,
       addressConnectionsMax: 1,
       isProxy: () => false,
+      unread,
     });
     expect(limits.opened(opening(limits, "2001:db8::1"))).toBeUndefined();
     expect(limits.opened(opening(limits, "2001:db8::2"))).toBe("address");
@@ -221,6 +204,7 @@ describe("connection limits", () => {
       connectionsMax: 8,
       addressConnectionsMax: 8,
       isProxy: () => false,
+      unread,
     });
     const addresses = [
       "192.0.2.1",
@@ -247,6 +231,7 @@ test("connection limits keep a proxy's connections during a flood", () => {
     connectionsMax: 8,
     addressConnectionsMax: 4,
     isProxy: (address) => address === "10.0.0.1",
+    unread,
   });
   for (let each = 0; each < 4; each++) limits.opened(opening(limits, "10.0.0.1", closed));
   for (const address of ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2"])

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { signatureMs } from "../../../../src/gateway/http/certificate.ts";
-import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
 import {
   handshakesPerTurn,
   type NewConnection,
@@ -112,18 +111,8 @@ describe("the queue of new connections", () => {
     expect(kit.turn()).toEqual([readPerTurnMax, readPerTurnMax + 2]);
   });
 
-  test("resumes all waiting connections together on request", () => {
-    const kit = new Kit();
-    for (const id of range(0, 3 * readPerTurnMax)) kit.open(id);
-    kit.connections.resumeAll();
-    expect(inOrder(kit.resumed)).toEqual(range(readPerTurnMax, 3 * readPerTurnMax));
-    expect(kit.connections.size).toBe(0);
-    kit.resumed = [];
-    expect(kit.turn()).toEqual([]);
-  });
-
   test("answers hundreds of connections that open together", async () => {
-    const server = await startTestServer({ connectionId: loadConnectionId() });
+    const server = await startTestServer();
     const opening = range(0, 300).map(async (number) => {
       const wire = await connectTo(server);
       if (number % 3 === 0) wire.socket.destroy();

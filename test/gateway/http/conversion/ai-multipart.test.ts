@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { AiMultipart } from "../../../../src/gateway/http/conversion/ai-multipart.ts";
+import { oneStored } from "../../../kit/http-server.ts";
 
 const boundary = "b0undary";
 
@@ -23,16 +24,6 @@ function bodyOf(parts: readonly TestPart[]): Buffer {
   ]);
 }
 
-const stored = {
-  accepted: 1,
-  dropped: 0,
-  filtered: 0,
-  errors: [],
-  errorsTotal: 0,
-  warnings: [],
-  warningsTotal: 0,
-};
-
 function converted(body: Buffer, type = `multipart/form-data; boundary=${boundary}`) {
   const multipart = new AiMultipart({ kind: "multipart", apiKey: "phc_key", contentType: type });
   const value = multipart.convert(body);
@@ -40,7 +31,7 @@ function converted(body: Buffer, type = `multipart/form-data; boundary=${boundar
   const { batch } = JSON.parse(value.toString().replaceAll("NaN", "null")) as {
     batch: Record<string, unknown>[];
   };
-  const answer = multipart.answer(stored);
+  const answer = multipart.answer(oneStored);
   const text = "body" in answer ? String(answer.body) : "";
   const whole = value.toString();
   return { event: batch[0]!, text: whole, answer: JSON.parse(text) as Record<string, unknown> };

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OtlpTraces } from "../../../../src/gateway/http/conversion/otlp-traces.ts";
+import { oneStored } from "../../../kit/http-server.ts";
 import { otlpJson, otlpProtobuf, type TestSpan, type TestSpans } from "../../../kit/otlp-spans.ts";
 
 interface Event {
@@ -18,16 +19,6 @@ interface Converted {
   readonly answer: { readonly rejectedSpans: string; readonly errorMessage: string } | undefined;
 }
 
-const report = {
-  accepted: 1,
-  dropped: 0,
-  filtered: 0,
-  errors: [],
-  errorsTotal: 0,
-  warnings: [],
-  warningsTotal: 0,
-};
-
 function tracesOf(contentType: string): OtlpTraces {
   return new OtlpTraces({ kind: "otlp", apiKey: "phc_key", contentType });
 }
@@ -39,7 +30,7 @@ function converted(body: Buffer | string, type: string): Converted {
     return { events: [], code: value.code, detail: value.detail, answer: undefined };
   const batch = JSON.parse(value.toString()) as { api_key: string; batch: Event[] };
   expect(batch.api_key).toBe("phc_key");
-  const { body: text } = traces.answer(report);
+  const { body: text } = traces.answer(oneStored);
   const answer =
     typeof text === "string"
       ? (JSON.parse(text) as { partialSuccess?: Converted["answer"] }).partialSuccess
@@ -563,7 +554,7 @@ describe("an OpenTelemetry request", () => {
     const span = message(2, message(9, message(1, "gen_ai.x")));
     const traces = tracesOf("application/x-protobuf");
     traces.convert(message(1, message(2, span)));
-    const answer = Buffer.from(traces.answer(report).body as Uint8Array).toString("latin1");
+    const answer = Buffer.from(traces.answer(oneStored).body as Uint8Array).toString("latin1");
     expect(answer).toContain(
       "Spans that are not stored: 1 (the language-model attributes of the span have no readable value)",
     );
@@ -581,7 +572,7 @@ describe("an OpenTelemetry request", () => {
       const body = join(message(1, ...parts), message(1, message(2, good)));
       const batch = Buffer.from(traces.convert(body) as Buffer).toString();
       expect((JSON.parse(batch) as { batch: unknown[] }).batch).toHaveLength(2);
-      const answer = Buffer.from(traces.answer(report).body as Uint8Array).toString("latin1");
+      const answer = Buffer.from(traces.answer(oneStored).body as Uint8Array).toString("latin1");
       expect(answer).toMatch(/Spans that are not stored: 1 .*at byte \d+/);
     }
   });

@@ -9,7 +9,7 @@ import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 const day = 20_000;
-const noonMs = day * dayMs + dayMs / 2;
+const morningMs = day * dayMs + 11 * 3_600_000;
 const hourMs = 3_600_000;
 
 function saltsAt(place: ReturnType<typeof newPlace>, clock: { nowMs: number }) {
@@ -38,7 +38,7 @@ function isInStore(bytes: Uint8Array): boolean {
 
 test("all gateways have the same salt on the same day, and each project has its own", async () => {
   const place = newPlace();
-  const clock = { nowMs: noonMs };
+  const clock = { nowMs: morningMs };
   const gateways = [saltsAt(place, clock), saltsAt(place, clock), saltsAt(place, clock)];
   await Promise.all(gateways.flatMap((one) => [one.provide("shop"), one.provide("blog")]));
   const hex = (project: string, of = day) =>
@@ -66,8 +66,8 @@ test("each day has a salt while it is that day in some time zone, and an hour be
     for (let of = day - 3; of <= day + 5; of++) {
       const sinceStartMs = clock.nowMs - of * dayMs;
       const salt = salts.saltOf("shop", of);
-      const isNeeded = sinceStartMs >= -12 * hourMs && sinceStartMs < 38 * hourMs;
-      const isOver = sinceStartMs >= 39 * hourMs || sinceStartMs < -13 * hourMs;
+      const isNeeded = sinceStartMs >= -14 * hourMs && sinceStartMs < 36 * hourMs;
+      const isOver = sinceStartMs >= 37 * hourMs || sinceStartMs < -15 * hourMs;
       if (isNeeded) expect(salt, `day ${of - day}, hour ${hour}`).toHaveLength(32);
       if (isOver) expect(salt, `day ${of - day}, hour ${hour}`).toBeUndefined();
       if (salt === undefined) continue;
@@ -81,7 +81,7 @@ test("each day has a salt while it is that day in some time zone, and an hour be
 
 test("a salt is overwritten in the files of the store when its day is over everywhere, 52 hours after it was created", async () => {
   const place = newPlace();
-  const createdMs = day * dayMs - 13 * hourMs;
+  const createdMs = day * dayMs - 15 * hourMs;
   const clock = { nowMs: createdMs - 1 };
   const salts = saltsAt(place, clock);
   await salts.provide("shop");
@@ -100,7 +100,7 @@ test("a salt is overwritten in the files of the store when its day is over every
 
 test("a gateway that starts late has the salts of the days that are not over", async () => {
   const place = newPlace();
-  const clock = { nowMs: noonMs };
+  const clock = { nowMs: morningMs };
   const first = saltsAt(place, clock);
   await first.provide("shop");
   const late = saltsAt(place, clock);
@@ -111,7 +111,7 @@ test("a gateway that starts late has the salts of the days that are not over", a
 
 test("removeSalts overwrites the salts of one project", async () => {
   const place = newPlace();
-  const salts = saltsAt(place, { nowMs: noonMs });
+  const salts = saltsAt(place, { nowMs: morningMs });
   for (const id of ["shop", "shop-2"]) await salts.provide(id);
   const [gone, other] = [salts.saltOf("shop", day)!, salts.saltOf("shop-2", day)!];
   await removeSalts(rig.connection, { ...place, id: "shop" });
@@ -121,7 +121,7 @@ test("removeSalts overwrites the salts of one project", async () => {
 
 test("without the store there is no salt, which is reported, and it is there later", async () => {
   const place = newPlace();
-  const salts = saltsAt(place, { nowMs: noonMs });
+  const salts = saltsAt(place, { nowMs: morningMs });
   rig.server.freeze();
   await salts.provide("shop");
   expect(salts.saltOf("shop", day)).toBeUndefined();

@@ -179,14 +179,15 @@ test("readers that query occasionally read the new database after a replacement"
   await make(file, 2);
   await make(rebuilt, 3);
   const reader = new SqliteReader({ file });
+  const before = await reader.version();
   const asked = Array.from({ length: 100 }, () => reader.personUuids([]));
-  const before = await asked[0];
+  await asked[0];
   replaceDatabase({ file, rebuilt });
   await Promise.all(asked);
-  const after = await reader.personUuids([]);
+  const after = await reader.version();
   await reader.close();
-  expect(before?.version).toMatch(/:2$/);
-  expect(after.version).toMatch(/:3$/);
+  expect(before).toMatch(/:2$/);
+  expect(after).toMatch(/:3$/);
 });
 
 test("a database that is being read is not replaced", async () => {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
 import { toColumns } from "../../../../src/readers/effects/people/property-columns.ts";
-import type { MemberRow } from "../../../../src/readers/effects/types.ts";
+import type { MemberRow, Position } from "../../../../src/readers/effects/types.ts";
 import { Applier } from "../../../../src/readers/effects/writer/applier.ts";
 import type { Changes } from "../../../../src/readers/effects/writer/transaction.ts";
 import type { StreamItem } from "../../../../src/readers/stream/stream-reader.ts";
-import { storedLine, type TestEvent } from "../../../kit/stored-events.ts";
+import { storedLine, type TestEvent, uuidOf } from "../../../kit/stored-events.ts";
 import { personRow } from "../store/row-kit.ts";
 
 const projectId = "p";
@@ -38,15 +38,25 @@ function newApplier(store: typeof emptyStore = emptyStore, writePart: WritePart 
 let events = 0;
 let frames = 0;
 
-function frameOf(some: readonly Pick<TestEvent, "distinctId" | "set">[]): StreamItem {
+const startMs = Date.UTC(2026, 10, 20, 12);
+
+function frameOf(
+  some: readonly Pick<TestEvent, "distinctId" | "set">[],
+  sinceStartMs?: number,
+): StreamItem {
   const lines = some.map((event) => {
-    const uuid = `00000000-0000-4000-8000-${String(++events).padStart(12, "0")}`;
-    const receivedAtMs = Date.UTC(2026, 10, 20, 12) + events;
+    const uuid = uuidOf(++events);
+    const receivedAtMs = startMs + (sinceStartMs ?? events);
     return `${storedLine({ uuid, receivedAtMs, ...event }, projectId, "live")}\n`;
   });
   const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
   const data = Buffer.from(lines.join(""));
-  const place = { epoch: 1, sequence: ++frames, messageId: String(frames), storedAtMs: 0 };
+  const place = {
+    epoch: 1,
+    sequence: ++frames,
+    messageId: String(frames),
+    storedAtMs: startMs + 3_600_000,
+  };
   const frame = { ...name, ...place, projectId, data };
   return { kind: "frame", frame, events: some.length, isReread: false, release: () => {} };
 }
@@ -92,6 +102,26 @@ test("a batch is full when it has the maximum of persons", async () => {
   const many = () =>
     frameOf(Array.from({ length: 1_000 }, (_, at) => ({ distinctId: `${frames}-${at}` })));
   expect(await framesUntilFull(applier, many)).toBe(20);
+});
+
+test("a stream without events does not shorten the window of duplicates", async () => {
+  const applier = newApplier();
+  const empty: Position = {
+    stream: "PENSTOCK_HISTORICAL_0",
+    lane: "historical",
+    partition: 0,
+    epoch: 1,
+    created: "",
+    sequence: 0,
+    trail: [],
+    duplicatesFrom: [1, 1],
+    watermarkMs: 0,
+  };
+  applier.begin({ positions: [empty], incidents: [], largeProperties: [] });
+  expect(applier.memory.duplicatesCoveredMs).toBe(0);
+  await applier.apply([frameOf([{ distinctId: "a" }], 0)]);
+  await applier.apply([frameOf([{ distinctId: "b" }], 60_000)]);
+  expect(applier.memory.duplicatesCoveredMs).toBe(60_000);
 });
 
 test("applying a large frame yields to other work on the event loop", async () => {

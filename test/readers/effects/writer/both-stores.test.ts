@@ -19,6 +19,7 @@ import {
   storeFrames,
   type TestEvent,
   type TestFrame,
+  uuidOf,
 } from "../../../kit/stored-events.ts";
 import { effectsHttp } from "../http/reader-kit.ts";
 import { deleteStreams } from "./writer-kit.ts";
@@ -40,7 +41,7 @@ const startMs = Date.UTC(2026, 10, 20, 12);
 let events = 0;
 
 function event(more: Partial<TestEvent> = {}): TestEvent {
-  const uuid = `00000000-0000-4000-8000-${(++events).toString(16).padStart(12, "0")}`;
+  const uuid = uuidOf(++events);
   return { uuid, distinctId: "someone", receivedAtMs: startMs + events * 1_000, ...more };
 }
 

@@ -8,26 +8,7 @@ import type { OutboxRow } from "../../../../src/readers/effects/types.ts";
 import { OutboxPublisher } from "../../../../src/readers/effects/writer/outbox-publisher.ts";
 import { startNatsServer } from "../../../kit/nats-server.ts";
 import { silent, temporaryFolder } from "../../../kit/processes.ts";
-
-const nothing = {
-  positions: [],
-  frames: { live: 0, historical: 0 },
-  members: [],
-  links: [],
-  groups: [],
-  groupMembers: [],
-  largeProperties: [],
-};
-const emptyCommit = {
-  ...nothing,
-  groupTypes: [],
-  rejected: [],
-  usage: [],
-  activeIds: [],
-  spikes: [],
-  activity: [],
-  incidents: [],
-};
+import { commitOf } from "../store/row-kit.ts";
 
 async function parts() {
   const nats = await startNatsServer({ syncInterval: "2m" });
@@ -50,12 +31,11 @@ test("outbox rows are published under their ids and then removed", async () => {
   const outbox: OutboxRow[] = ["kept", "other"].map((project) => {
     return { messageId: `spike/${project}`, subject: `penstock.spike.${project}`, json: "{}" };
   });
-  const commit = { ...emptyCommit, outbox };
-  await store.commit({ after: 0, number: 1, ...commit });
+  await store.commit(commitOf(0, { outbox }));
   const publisher = new OutboxPublisher({ connection, store, log: silent });
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
   // Commits the same row again, as after a crash between publishing and removing.
-  await store.commit({ after: 1, number: 2, ...commit });
+  await store.commit(commitOf(1, { outbox }));
   publisher.ask();
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
   await publisher.close();
@@ -77,7 +57,7 @@ test("a refused outbox row is retried without blocking other rows", async () => 
     return { messageId: `${project}/${n}`, subject: `penstock.spike.${project}`, json: "{}" };
   };
   const refused = Array.from({ length: 130 }, (_, n) => row("full", n));
-  await store.commit({ ...emptyCommit, after: 0, number: 1, outbox: [...refused, row("kept", 0)] });
+  await store.commit(commitOf(0, { outbox: [...refused, row("kept", 0)] }));
   const said: object[] = [];
   const log = { warn: (fields: object) => void said.push(fields) };
   const publisher = new OutboxPublisher({ connection, store, log, rowsMax: 120 });
@@ -87,7 +67,7 @@ test("a refused outbox row is retried without blocking other rows", async () => 
   expect(said).toContainEqual({ dropped: 11, rowsMax: 120 });
   await expect.poll(async () => (await store.outbox(200, 0)).length).toBe(119);
   const before = sent;
-  await store.commit({ ...emptyCommit, after: 1, number: 2, outbox: [row("kept", 1)] });
+  await store.commit(commitOf(1, { outbox: [row("kept", 1)] }));
   publisher.ask();
   await expect.poll(() => messagesOf("KEPT")).toBe(2);
   expect(sent).toBe(before);

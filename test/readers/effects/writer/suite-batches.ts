@@ -5,7 +5,7 @@ import { verify } from "../../../../src/readers/effects/writer/verify.ts";
 import { storedStream } from "../../../../src/readers/stream/stored-stream.ts";
 import { apart, dumpOf, untilApplied } from "../../../kit/effects-dumps.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
-import { makeStreams, storeFrames, type TestFrame } from "../../../kit/stored-events.ts";
+import { makeStreams, storeFrames, type TestFrame, uuidOf } from "../../../kit/stored-events.ts";
 import { commitOf } from "../store/row-kit.ts";
 import { deleteStreams, type WriterRig } from "./writer-kit.ts";
 
@@ -65,7 +65,7 @@ export function batchTests(rig: WriterRig): void {
     const frames = [...Array(8).keys(), 600].map((nth) => ({
       ...({ lane: "live", projectId: "shop", messageId: `hot-${nth}` } as const),
       events: Array.from({ length: nth === 600 ? 1 : 1_000 }, (_, n) => ({
-        uuid: `00000000-0000-4000-8000-${String(nth * 1_000 + n).padStart(12, "0")}`,
+        uuid: uuidOf(nth * 1_000 + n),
         distinctId: "hot",
         receivedAtMs: 1_500_000_000_000 + nth * 2_000,
       })),
@@ -254,8 +254,8 @@ export function batchTests(rig: WriterRig): void {
       const frames = Array.from({ length: 80 }, (_, nth): TestFrame => {
         const partition = nth % partitions;
         const events = Array.from({ length: 100 }, (_, at) => {
-          const uuid = `${(1e9 + ((50 * (nth - partition) + at) % 2_000)).toString(16).padStart(12, "0")}`;
-          const base = { uuid: `00000000-0000-4000-8000-${uuid}`, distinctId: "anna" };
+          const uuid = uuidOf(1e9 + ((50 * (nth - partition) + at) % 2_000));
+          const base = { uuid, distinctId: "anna" };
           return { ...base, receivedAtMs: 1_800_000_000_000 + nth };
         });
         const messageId = `full-${nth}`;
@@ -302,7 +302,7 @@ export function batchTests(rig: WriterRig): void {
       const writer = rig.startWriter({ store });
       let nth = 0;
       const step = async (partition: number, fields: object) => {
-        const uuid = `00000000-0000-4000-8000-${String(++nth).padStart(12, "0")}`;
+        const uuid = uuidOf(++nth);
         const event = { uuid, receivedAtMs: 1_800_000_000_000 + nth, ...fields };
         const frame = { lane: "live", partition, projectId: "shop", messageId: `${nth}` } as const;
         await storeFrames(connection, [{ ...frame, events: [event as never] }]);
@@ -345,7 +345,7 @@ function withoutOrderOfLinks(line: string): string {
 
 function setFrame(set: Record<string, unknown>, ids: readonly string[], nth: number): TestFrame {
   const events = ids.map((distinctId, at) => ({
-    uuid: `00000000-0000-4000-8000-${String(nth * 10_000 + at).padStart(12, "0")}`,
+    uuid: uuidOf(nth * 10_000 + at),
     distinctId,
     receivedAtMs: 1_800_000_000_000 + nth,
     set,

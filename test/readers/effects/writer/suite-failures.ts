@@ -9,7 +9,7 @@ import { untilStopped } from "../../../kit/nats-server.ts";
 import { asked } from "../../../kit/postgres-rows.ts";
 import { silent } from "../../../kit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
-import { storeFrames, type TestEvent, type TestFrame } from "../../../kit/stored-events.ts";
+import { storeFrames, type TestEvent, type TestFrame, uuidOf } from "../../../kit/stored-events.ts";
 import { commitOf } from "../store/row-kit.ts";
 import type { WriterRig } from "./writer-kit.ts";
 import { writerProcess } from "./writer-process.ts";
@@ -51,7 +51,7 @@ function manyLinks(lane: TestFrame["lane"], count: number): TestFrame {
     const pair = Math.floor(at / 4);
     const [a, b] = [`a-${pair}`, `b-${pair}`];
     const receivedAtMs = Date.UTC(2026, 10, 20, 12) + at;
-    const uuid = `00000000-0000-4000-8000-${(1e9 + at).toString(16).padStart(12, "0")}`;
+    const uuid = uuidOf(1e9 + at);
     const base = { uuid, receivedAtMs, set: { at } };
     const links = [
       { ...identify, distinctId: a, anonymous: `c-${pair}`, hours: 3 },
@@ -168,7 +168,7 @@ export function failureTests(rig: WriterRig): void {
     });
     const frames = Array.from({ length: 8 }, (_, nth): TestFrame => {
       const events = Array.from({ length: 5 }, (_, at): TestEvent => {
-        const uuid = `00000000-0000-4000-8000-${String(5 * nth + at).padStart(12, "0")}`;
+        const uuid = uuidOf(5 * nth + at);
         return { uuid, distinctId: uuid, receivedAtMs: 1_800_000_000_000 };
       });
       return { lane: "live", projectId: "slow", messageId: `cut-${nth}`, events };
@@ -260,7 +260,7 @@ export function failureTests(rig: WriterRig): void {
     );
     const frames = Array.from({ length: 40 }, (_, nth): TestFrame => {
       const events = Array.from({ length: 5 }, (_, at): TestEvent => {
-        const uuid = `00000000-0000-4000-8000-${String(5 * nth + at).padStart(12, "0")}`;
+        const uuid = uuidOf(5 * nth + at);
         return { uuid, distinctId: uuid, receivedAtMs: 1_800_000_000_000 };
       });
       return { lane: "live", projectId: "slow", messageId: `slow-${nth}`, events };

@@ -14,7 +14,7 @@ import { verify } from "../../../../src/readers/effects/writer/verify.ts";
 import { apart, dumpOf, untilApplied } from "../../../kit/effects-dumps.ts";
 import { startNatsServer } from "../../../kit/nats-server.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
-import { makeStreams, storeFrames, type TestFrame } from "../../../kit/stored-events.ts";
+import { makeStreams, storeFrames, type TestFrame, uuidOf } from "../../../kit/stored-events.ts";
 import { commitOf } from "../store/row-kit.ts";
 import { deleteStreams, goneAfterTest, storeWith, type WriterRig } from "./writer-kit.ts";
 
@@ -341,7 +341,7 @@ export function streamTests(rig: WriterRig): void {
       const writer = rig.startWriter({ store });
       const text = "x".repeat(900_000);
       const frames = Array.from({ length: 24 }, (_, nth): TestFrame => {
-        const uuid = `00000000-0000-4000-8000-${String(nth).padStart(12, "0")}`;
+        const uuid = uuidOf(nth);
         const event = {
           uuid,
           distinctId: "d",
@@ -409,29 +409,8 @@ export function streamTests(rig: WriterRig): void {
     const comparing = { connection, prefix: "penstock", reader: store.reader };
     const same = await verify({ ...comparing, into: await rig.openStore() });
     expect(same).toEqual({ messages: 30, missing: 0, differences: [], explained: [] });
-    const nothing = {
-      positions: [],
-      frames: { live: 0, historical: 0 },
-      members: [],
-      links: [],
-      groups: [],
-      groupMembers: [],
-      largeProperties: [],
-      rejected: [],
-      usage: [],
-      activeIds: [],
-      spikes: [],
-      activity: [],
-      incidents: [],
-    };
     const groupTypes = [{ projectId: "p9", type: "planet" }];
-    await store.commit({
-      after: await store.lastCommit(),
-      number: 1,
-      ...nothing,
-      outbox: [],
-      groupTypes,
-    });
+    await store.commit(commitOf(await store.lastCommit(), { groupTypes }));
     const other = await verify({ ...comparing, into: await rig.openStore() });
     expect(other.differences).toEqual([expect.stringMatching(/^- .*planet/)]);
   });

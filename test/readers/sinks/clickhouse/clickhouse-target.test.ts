@@ -27,6 +27,7 @@ import {
   storeFrames,
   type TestEvent,
   type TestFrame,
+  uuidOf,
 } from "../../../kit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
@@ -40,10 +41,7 @@ afterAll(() => connection.close());
 const database = sinkSchema;
 const within = { timeout: 30_000 };
 let uuids = 0;
-
-function uuid(): string {
-  return `00000000-0000-4000-8000-${(++uuids).toString(16).padStart(12, "0")}`;
-}
+const uuid = () => uuidOf(++uuids);
 
 const live = "PENSTOCK_LIVE_0";
 

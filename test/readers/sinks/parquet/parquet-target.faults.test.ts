@@ -19,7 +19,7 @@ import { askedOfParquet, manifestOf } from "../../../kit/parquet-rows.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
 import { eventsIn } from "../../../kit/sink-events.ts";
 import { sinkRecord } from "../../../kit/sink-record.ts";
-import { makeStreams, storeFrames, type TestFrame } from "../../../kit/stored-events.ts";
+import { makeStreams, storeFrames, type TestFrame, uuidOf } from "../../../kit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
 import { eventsOfParquet, newFolder, parquetTarget } from "./parquet-kit.ts";
@@ -136,8 +136,6 @@ function batchOf(sequence: number): SinkBatch {
   };
 }
 
-const uuidOf = (number: number): string =>
-  `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
 const sequencesOf = (positions: readonly SinkPosition[]) =>
   positions.map(({ sequence }) => sequence);
 const uuidsIn = async (folder: string) =>

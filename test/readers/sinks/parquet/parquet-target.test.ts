@@ -7,7 +7,7 @@ import { natsServerForFile } from "../../../kit/for-file.ts";
 import { askedOfParquet as asked, positionsOfParquet } from "../../../kit/parquet-rows.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
 import { almostUuid, eventsIn } from "../../../kit/sink-events.ts";
-import { makeStreams, storedLine, storeFrames } from "../../../kit/stored-events.ts";
+import { makeStreams, storedLine, storeFrames, uuidOf } from "../../../kit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
 import { positionTests } from "../suite-positions.ts";
@@ -25,10 +25,7 @@ beforeEach(async () => {
 
 const receivedAtMs = Date.UTC(2026, 10, 22, 3, 4, 5, 678);
 let uuids = 0;
-function uuid(): string {
-  return `00000000-0000-4000-8000-${(++uuids).toString(16).padStart(12, "0")}`;
-}
-
+const uuid = () => uuidOf(++uuids);
 async function untilWritten(folder: string): Promise<void> {
   const manager = await jetstreamManager(connection);
   const last: Record<string, number> = {};

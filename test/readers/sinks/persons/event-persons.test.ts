@@ -52,11 +52,11 @@ function tests(rig: WriterRig): void {
       projectId: row["project_id"] as string,
       distinctIds: [row["distinct_id"] as string],
     }));
-    const { answer } = await reader.personUuids(ids);
+    const uuids = await reader.personUuids(ids);
     return {
       written: rows.map(({ person_uuid }) => person_uuid),
       wanted: rows.map(({ person_profile, kind }, at) =>
-        person_profile === true && kind !== "group_identify" ? answer[at] : null,
+        person_profile === true && kind !== "group_identify" ? uuids[at] : null,
       ),
     };
   }
@@ -65,7 +65,7 @@ function tests(rig: WriterRig): void {
     const reader = await rig.openReader(place);
     const stream = "PENSTOCK_LIVE_0";
     const sequence = Math.max(...sequences);
-    const there = async () => (await reader.reached([{ stream, sequence }])).answer[0]?.sequence;
+    const there = async () => (await reader.reached([{ stream, sequence }]))[0]?.sequence;
     await expect.poll(there, within).toBe(sequence);
   }
 

@@ -29,10 +29,10 @@ export async function personsOn(connection: NatsConnection): Promise<PersonsRig>
         projectId: String(projectId),
         distinctIds: [String(id)],
       }));
-      const { answer } = await source.personUuids(ids);
+      const uuids = await source.personUuids(ids);
       const lines = rows.map(({ uuid, person_profile: profile, kind }, at) => {
         const hasPerson = Boolean(profile) && kind !== "group_identify";
-        return `${uuid} ${hasPerson ? answer[at] : null}`;
+        return `${uuid} ${hasPerson ? uuids[at] : null}`;
       });
       return lines.sort();
     },

@@ -1,6 +1,7 @@
 import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
 import type { SinkBatch } from "../../../../src/readers/sinks/sink-target.ts";
 import { sinkRecord } from "../../../kit/sink-record.ts";
+import { uuidOf } from "../../../kit/stored-events.ts";
 
 export const stream = "PENSTOCK_LIVE_0";
 
@@ -12,7 +13,7 @@ export function sinkRecordOf(sequence: number, properties: object, storedAtMs: n
     sequence,
     storedAtMs,
     timestampMs: storedAtMs,
-    uuid: `00000000-0000-4000-8000-${String(sequence).padStart(12, "0")}`,
+    uuid: uuidOf(sequence),
     properties: json,
     origin: { ...origin, receivedAtMs: storedAtMs, ip: "203.0.113.7" },
   });

@@ -15,7 +15,7 @@ import {
   positionsAt,
   sinkSchema as schema,
 } from "../../../kit/sink-events.ts";
-import { makeStreams, storedLine, storeFrames } from "../../../kit/stored-events.ts";
+import { makeStreams, storedLine, storeFrames, uuidOf } from "../../../kit/stored-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
@@ -40,10 +40,7 @@ beforeEach(async () => {
 
 const receivedAtMs = Date.UTC(2026, 10, 22, 3, 4, 5, 678);
 let uuids = 0;
-function uuid(): string {
-  return `00000000-0000-4000-8000-${(++uuids).toString(16).padStart(12, "0")}`;
-}
-
+const uuid = () => uuidOf(++uuids);
 async function untilWritten(url: string, streams = 4): Promise<void> {
   const manager = await jetstreamManager(connection);
   const last: Record<string, number> = {};

@@ -1,7 +1,7 @@
 // The connections of the readers. Each answer is read from one snapshot, in one transaction.
 
 import { type Client, type ClientBase, Pool } from "pg";
-import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
+import { atMost } from "../../../../platform/base/retry.ts";
 import type { Value } from "../../../../platform/base/table.ts";
 import type { PostgresAddress } from "../../../../platform/postgres/address.ts";
 import {
@@ -132,10 +132,11 @@ export class ReaderPool {
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;
-    const ended = pool?.then((made) => made.end()).catch(() => {});
-    const late = new AbortController();
-    await Promise.race([ended, pauseUntilAborted(closeMsMax, late.signal)]);
-    late.abort();
+    if (pool !== undefined)
+      await atMost(
+        closeMsMax,
+        pool.then((made) => made.end()).catch(() => {}),
+      );
     for (const client of this.#clients) destroy(client);
   }
 }

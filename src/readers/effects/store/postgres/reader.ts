@@ -16,7 +16,6 @@ import type {
   ReachedStream,
   StreamMessage,
   Totals,
-  Versioned,
 } from "../port.ts";
 import {
   positionsOf,
@@ -65,12 +64,17 @@ export class PostgresReader extends SharedReader implements EffectsReader {
     return this.#pool.read(readPositions);
   }
 
-  reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
-    return this.#versioned((client) => reachedIn(client, messages));
+  reached(messages: readonly StreamMessage[]): Promise<readonly ReachedStream[]> {
+    return this.#pool.read((client) => reachedIn(client, messages));
   }
 
-  personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>> {
-    return this.#versioned((client) => uuidsIn(client, ids));
+  personUuids(ids: readonly ProjectIds[]): Promise<readonly (string | null)[]> {
+    return this.#pool.read((client) => uuidsIn(client, ids));
+  }
+
+  async version(): Promise<string> {
+    const [row] = await this.all("SELECT last_commit FROM writer");
+    return String(row?.[0]);
   }
 
   async totals(): Promise<Totals> {
@@ -85,13 +89,6 @@ export class PostgresReader extends SharedReader implements EffectsReader {
 
   dump(kind: DumpKind = "all"): AsyncIterable<string> {
     return dumpLines(this.#pool, kind);
-  }
-
-  #versioned<Answer>(work: (client: ClientBase) => Promise<Answer>): Promise<Versioned<Answer>> {
-    return this.#pool.read(async (client) => {
-      const [row] = await selectRows(client, "SELECT last_commit FROM writer");
-      return { version: String(row?.[0]), answer: await work(client) };
-    });
   }
 
   protected all(sql: string, ...values: readonly Value[]): Promise<Row[]> {

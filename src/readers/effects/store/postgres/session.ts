@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
-import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
+import { atMost } from "../../../../platform/base/retry.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { PostgresAddress } from "../../../../platform/postgres/address.ts";
 import {
@@ -65,9 +65,7 @@ export class WriterSession {
   /** Waits for running calls, but not for a server that does not respond. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const late = new AbortController();
-    await Promise.race([this.#giveBack(), pauseUntilAborted(closeMsMax, late.signal)]);
-    late.abort();
+    await atMost(closeMsMax, this.#giveBack());
     this.#isGivenUp = true;
     this.#letGo();
   }

@@ -12,7 +12,6 @@ import {
   type ProjectIds,
   type ReachedStream,
   type StreamMessage,
-  type Versioned,
 } from "../port.ts";
 import {
   firstIdOf,
@@ -112,12 +111,18 @@ export class SqliteQueries extends ReadingSide {
     }));
   }
 
-  reached(messages: readonly StreamMessage[]): Versioned<ReachedStream[]> {
+  reached(messages: readonly StreamMessage[]): ReachedStream[] {
     return this.#once(() => reachedIn((sql) => this.prepared(sql), messages));
   }
 
-  personUuids(ids: readonly ProjectIds[]): Versioned<(string | null)[]> {
+  personUuids(ids: readonly ProjectIds[]): (string | null)[] {
     return this.#once(() => uuidsIn((sql) => this.prepared(sql), ids));
+  }
+
+  version(): string {
+    const inode = statSync(this.file, { throwIfNoEntry: false })?.ino;
+    const [commit] = this.#once(() => this.prepared("SELECT last_commit FROM writer").get()) ?? [];
+    return `${inode}:${commit}`;
   }
 
   hasWriter(): boolean {
@@ -148,14 +153,10 @@ export class SqliteQueries extends ReadingSide {
   }
 
   /** Opens the file for one call. If the file stayed open, a rebuild could not replace it. */
-  #once<Answer>(work: () => Answer): Versioned<Answer> {
+  #once<Answer>(work: () => Answer): Answer {
     this.close();
     try {
-      const inode = statSync(this.file, { throwIfNoEntry: false })?.ino;
-      return this.read(() => {
-        const [commit] = this.prepared("SELECT last_commit FROM writer").get() ?? [];
-        return { version: `${inode}:${commit}`, answer: work() };
-      });
+      return this.read(work);
     } finally {
       this.close();
     }

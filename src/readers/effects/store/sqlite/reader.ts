@@ -12,7 +12,6 @@ import type {
   ReachedStream,
   StreamMessage,
   Totals,
-  Versioned,
 } from "../port.ts";
 import { positionsOf } from "../rows/read-rows.ts";
 import { SharedReader, totalsOf } from "../shared-sql.ts";
@@ -60,12 +59,16 @@ export class SqliteReader extends SharedReader implements EffectsReader {
     return positionsOf(await this.#thread.call("positions"));
   }
 
-  reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
+  reached(messages: readonly StreamMessage[]): Promise<readonly ReachedStream[]> {
     return this.#thread.call("reached", messages);
   }
 
-  personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>> {
+  personUuids(ids: readonly ProjectIds[]): Promise<readonly (string | null)[]> {
     return this.#thread.call("personUuids", ids);
+  }
+
+  version(): Promise<string> {
+    return this.#thread.call("version");
   }
 
   async totals(): Promise<Totals> {
