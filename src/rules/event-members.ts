@@ -197,8 +197,9 @@ export class EventMembers implements SchemaMembers {
   }
 
   /**
-   * Returns whether the schema finds no error in the members of a row as they were sent. Otherwise
-   * `CompiledSchema.check` decides. Call it after `openNone` instead of `open`, or after `open`.
+   * Returns whether the members of a row are valid for sure, as they were sent. If not,
+   * `CompiledSchema.check` decides after `open`. Needs `openNone` or `open`. The names of a plain
+   * item do not repeat.
    */
   passAsSent(schema: CompiledSchema, row: number): boolean {
     const { body } = this.#item;

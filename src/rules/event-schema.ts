@@ -392,7 +392,7 @@ function numberAt(body: Buffer, start: number, end: number): number {
     else value = 10 * value + digit;
   }
   // The quotient of two exact numbers is the nearest double, as for Number.
-  value /= powersOfTen[end - 1 - point]!;
+  if (point < end - 1) value /= powersOfTen[end - 1 - point]!;
   return first === start ? value : -value;
 }
 
