@@ -219,8 +219,8 @@ export class EventMembers implements SchemaMembers {
         if (check === undefined && this.#isExempt(path, at)) continue;
         const value = check === undefined ? schema.other : check.value;
         if (value === undefined || value === false) return false;
-        const [start, end] = [found[at + Found.ValueStart]!, found[at + Found.ValueEnd]!];
-        if (!value.mayPass(body, start, end, type)) return false;
+        const start = found[at + Found.ValueStart]!;
+        if (!value.mayPass(body, start, found[at + Found.ValueEnd]!, type)) return false;
       }
       missing -= mask >>> MemberMask.RequiredShift;
     }
