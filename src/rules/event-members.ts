@@ -18,7 +18,7 @@ import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
 import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
-import type { CompiledSchema, SchemaMembers } from "./event-schema.ts";
+import { type CompiledSchema, MemberMask, type SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
 const dollar = 0x24;
@@ -202,39 +202,42 @@ export class EventMembers implements SchemaMembers {
   }
 
   /**
-   * Returns whether the schema finds no error in the members of a row as they were sent. Otherwise
-   * `CompiledSchema.check` decides. Call it after `openNone` instead of `open`, or after `open`.
+   * Returns whether the members of a row are valid for sure, as they were sent. If not,
+   * `CompiledSchema.check` decides after `open`. Needs `openNone` or `open`. The names of a plain
+   * item do not repeat.
    */
   passAsSent(schema: CompiledSchema, row: number): boolean {
     const { body } = this.#item;
     const found = this.#found;
     const count = this.#entryCount;
+    const { masks } = schema;
     let missing = schema.requiredCount;
     let entry = this.#first;
     for (; entry < count; entry++) {
       const at = entry * Found.Words;
       if (found[at + Found.Row] !== row) break;
       const path = found[at + Found.Path]!;
-      const [start, end] = [found[at + Found.ValueStart]!, found[at + Found.ValueEnd]!];
+      const mask = path < masks.length ? masks[path]! : masks[FoundPath.Unnamed]!;
       const type = found[at + Found.Type] as TokenType;
-      const check = schema.checkOf(path);
-      if (check !== undefined) {
-        if (!check.value.mayPass(body, start, end, type)) return false;
-        if (check.isRequired) missing--;
-      } else if (schema.readsAll && this.#isOther(path, at)) {
-        if (!schema.mayPassOther(body, start, end, type)) return false;
+      if ((mask & (1 << type)) === 0) {
+        const check = schema.checkOf(path);
+        if (check === undefined && this.#isExempt(path, at)) continue;
+        const value = check === undefined ? schema.other : check.value;
+        if (value === undefined || value === false) return false;
+        const start = found[at + Found.ValueStart]!;
+        if (!value.mayPass(body, start, found[at + Found.ValueEnd]!, type)) return false;
       }
+      missing -= mask >>> MemberMask.RequiredShift;
     }
     if (missing > 0) return false;
     this.#end = entry;
     return true;
   }
 
-  /** Whether the found member at a word is a property whose name does not begin with `$`. */
-  #isOther(path: number, at: number): boolean {
-    if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties)
-      return false;
-    return this.#item.body[this.#found[at + Found.Start]! + 1] !== dollar;
+  /** Whether a found member is never an additional property. */
+  #isExempt(path: number, at: number): boolean {
+    if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties) return true;
+    return this.#item.body[this.#found[at + Found.Start]! + 1] === dollar;
   }
 
   /** Returns the member that a reader of the event sees, or 0. */

@@ -69,6 +69,9 @@ export interface SchemaCheck {
   readonly stamp: Buffer | undefined;
 }
 
+/** A bit for each TokenType of which every value passes, and a bit for a required property. */
+export const MemberMask = { Types: 0xffff, Required: 0x1_0000, RequiredShift: 16 } as const;
+
 interface PropertyCheck {
   readonly name: string;
   readonly path: number;
@@ -86,14 +89,17 @@ export class CompiledSchema {
   readonly counts: Float64Array;
   /** The result for each event whose properties are valid. */
   readonly valid: SchemaCheck;
-  /** Number of required paths. */
+  /** By path, the bits of `MemberMask`. The first element is that of all other paths. */
+  readonly masks: Uint32Array;
+  /** Number of required properties. */
   readonly requiredCount: number;
   readonly #checks: readonly PropertyCheck[];
   readonly #checkOf: readonly (PropertyCheck | undefined)[];
   readonly #named: ReadonlySet<number>;
   /** The last result with errors. */
   #last: SchemaCheck;
-  readonly #other: ValueSchema | false | undefined;
+  /** The schema of all other properties: false for none, undefined for any. */
+  readonly other: ValueSchema | false | undefined;
 
   constructor(
     { event, version, mode, properties }: EventSchema,
@@ -109,8 +115,8 @@ export class CompiledSchema {
     const schema = properties as JsonSchema;
     const values = new Map(Object.entries(schema.properties ?? {}));
     const required = new Set(schema.required);
-    this.#other = otherOf(schema);
-    this.readsAll = this.#other !== undefined;
+    this.other = otherOf(schema);
+    this.readsAll = this.other !== undefined;
     if (this.readsAll) for (const name of sdkProperties) values.set(name, values.get(name) ?? {});
     this.#named = new Set([...values.keys()].map(pathOf));
     this.#checks = [...new Set([...values.keys(), ...required])].map((name) => ({
@@ -123,21 +129,21 @@ export class CompiledSchema {
     for (const check of this.#checks)
       if (!this.readsAll || this.#named.has(check.path)) checkOf[check.path] = check;
     this.#checkOf = Array.from(checkOf);
+    const others = this.other === undefined ? MemberMask.Types : 0;
+    this.masks = Uint32Array.from({ length: Math.max(1, checkOf.length) }, (_, path) => {
+      const check = checkOf[path];
+      if (check === undefined) return others;
+      return check.value.passing | (check.isRequired ? MemberMask.Required : 0);
+    });
     // Names that are stored alike have one path. Then only `check` can decide.
     const paths = new Set(this.#checks.map(({ path }) => path));
     this.requiredCount =
       paths.size === this.#checks.length ? required.size : Number.POSITIVE_INFINITY;
   }
 
-  /** Returns the check of a member with a path; undefined if the schema does not name it. */
+  /** Returns the check of a path; undefined if the schema does not name the property. */
   checkOf(path: number): PropertyCheck | undefined {
     return path < this.#checkOf.length ? this.#checkOf[path] : undefined;
-  }
-
-  /** Like `ValueSchema.mayPass`, for a property that the schema does not name. */
-  mayPassOther(body: Buffer, start: number, end: number, type: TokenType): boolean {
-    const other = this.#other;
-    return other === undefined || (other !== false && other.mayPass(body, start, end, type));
   }
 
   /** Checks the properties of one event. */
@@ -155,7 +161,7 @@ export class CompiledSchema {
         value.explain(valueAt(members, entry), name, errors);
       }
     }
-    if (this.#other !== undefined) errors = this.#checkOthers(members, this.#other, errors);
+    if (this.other !== undefined) errors = this.#checkOthers(members, this.other, errors);
     return errors === undefined ? this.valid : this.#invalid(errors.texts);
   }
 
@@ -274,7 +280,7 @@ class ValueSchema {
   readonly #types: ReadonlySet<string>;
   readonly #typeRule: string;
   /** A bit for each TokenType of which every value passes. */
-  readonly #passing: number;
+  readonly passing: number;
   /** A bit for each TokenType of which the bytes of the value decide. */
   readonly #read: number;
   readonly #needsInteger: boolean;
@@ -308,7 +314,7 @@ class ValueSchema {
     this.#array = ArrayForm.of(schema);
     this.#object = ObjectForm.of(schema);
     const tokens = types.flatMap((type) => tokensOf[type]!);
-    this.#passing = bitsOf(tokens.filter((token) => this.#passesAny(token)));
+    this.passing = bitsOf(tokens.filter((token) => this.#passesAny(token)));
     this.#read = bitsOf(tokens.filter((token) => readTokens.has(token)));
   }
 
@@ -338,7 +344,7 @@ class ValueSchema {
    */
   mayPass(body: Buffer, start: number, end: number, type: TokenType): boolean {
     const bit = 1 << type;
-    if ((this.#passing & bit) !== 0) return true;
+    if ((this.passing & bit) !== 0) return true;
     if ((this.#read & bit) === 0) return false;
     return type === TokenType.Number
       ? this.#passesNumber(numberAt(body, start, end))
@@ -406,7 +412,7 @@ function numberAt(body: Buffer, start: number, end: number): number {
     else value = 10 * value + digit;
   }
   // The quotient of two exact numbers is the nearest double, as for Number.
-  value /= powersOfTen[end - 1 - point]!;
+  if (point < end - 1) value /= powersOfTen[end - 1 - point]!;
   return first === start ? value : -value;
 }
 
@@ -438,13 +444,18 @@ function shownValues(values: readonly Scalar[]): string {
 }
 
 class NumberRange {
-  // Fields, because reading absent members of a parsed schema is slow.
-  readonly #minimum: number | undefined;
-  readonly #maximum: number | undefined;
-  readonly #exclusiveMinimum: number | undefined;
-  readonly #exclusiveMaximum: number | undefined;
+  // An absent bound is NaN: every comparison with it is false.
+  readonly #minimum: number;
+  readonly #maximum: number;
+  readonly #exclusiveMinimum: number;
+  readonly #exclusiveMaximum: number;
 
-  private constructor({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: JsonSchema) {
+  private constructor({
+    minimum = Number.NaN,
+    maximum = Number.NaN,
+    exclusiveMinimum = Number.NaN,
+    exclusiveMaximum = Number.NaN,
+  }: JsonSchema) {
     this.#minimum = minimum;
     this.#maximum = maximum;
     this.#exclusiveMinimum = exclusiveMinimum;
@@ -462,14 +473,10 @@ class NumberRange {
   }
 
   errorOf(value: number): string | undefined {
-    if (this.#minimum !== undefined && value < this.#minimum)
-      return `must be at least ${this.#minimum}`;
-    if (this.#maximum !== undefined && value > this.#maximum)
-      return `must be at most ${this.#maximum}`;
-    if (this.#exclusiveMinimum !== undefined && value <= this.#exclusiveMinimum)
-      return `must be more than ${this.#exclusiveMinimum}`;
-    if (this.#exclusiveMaximum !== undefined && value >= this.#exclusiveMaximum)
-      return `must be less than ${this.#exclusiveMaximum}`;
+    if (value < this.#minimum) return `must be at least ${this.#minimum}`;
+    if (value > this.#maximum) return `must be at most ${this.#maximum}`;
+    if (value <= this.#exclusiveMinimum) return `must be more than ${this.#exclusiveMinimum}`;
+    if (value >= this.#exclusiveMaximum) return `must be less than ${this.#exclusiveMaximum}`;
     return undefined;
   }
 }

@@ -19,7 +19,7 @@ export function compilePattern(pattern: string): TextTest {
   return (text) => expression.test(text);
 }
 
-/** Tests [start, end) of a buffer, a text in UTF-8. */
+/** Tests [start, end) of a buffer, a text in UTF-8 of at most `patternBytesMax` bytes. */
 export type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 
 /**
@@ -28,17 +28,16 @@ export type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
  */
 export function compileBytesPattern(pattern: string): BytesTest {
   const test = compilePattern(pattern);
-  const parts = (partsOf(pattern) as Part[]).map(({ set, min, max }) => ({
-    isMember: asciiOf(set),
-    min,
-    max,
-  }));
+  const steps = stepsOf(partsOf(pattern) as Part[]);
   const hasEnd = hasEndOf(pattern);
   return (bytes, start, end) => {
     let at = start;
-    for (const { isMember, min, max } of parts) {
-      const last = Math.min(end, at + max);
-      const first = at;
+    for (let step = 0; step < steps.length; step++) {
+      const { text, isMember, min, max } = steps[step]!;
+      const first = at + text.length;
+      if (first > end) return false;
+      for (let index = 0; at < first; at++, index++) if (bytes[at] !== text[index]) return false;
+      const last = Math.min(end, first + max);
       while (at < last && isMember[bytes[at]!] === 1) at++;
       if (at < last && bytes[at]! >= asciiCharacters)
         return test(bytes.toString("utf8", start, end));
@@ -49,6 +48,32 @@ export function compileBytesPattern(pattern: string): BytesTest {
 }
 
 const asciiCharacters = 128;
+
+/** Characters that must follow, and then a repetition, which may be empty. */
+interface Step {
+  readonly text: Uint8Array;
+  readonly isMember: Uint8Array;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Joins parts that are one ASCII character each, because comparing a text is faster. */
+function stepsOf(parts: readonly Part[]): readonly Step[] {
+  const steps: Step[] = [];
+  let text: number[] = [];
+  const add = (step: Omit<Step, "text">): void => {
+    steps.push({ text: Uint8Array.from(text), ...step });
+    text = [];
+  };
+  for (const { set, min, max } of parts) {
+    const [first, last] = set.length === 1 ? set[0]! : [0, lastCodePoint];
+    if (min === 1 && max === 1 && first === last && first < asciiCharacters) text.push(first);
+    // Small integers are faster than infinity.
+    else add({ isMember: asciiOf(set), min, max: Math.min(max, patternBytesMax) });
+  }
+  if (text.length > 0) add({ isMember: asciiOf([]), min: 0, max: 0 });
+  return steps;
+}
 
 /** Returns 1 for each ASCII character of a set. */
 function asciiOf(set: CharacterSet): Uint8Array {
