@@ -255,6 +255,24 @@ describe("after the loss of the registry", () => {
   });
 });
 
+test("the User-Agent of requests is needed while the rules of any project read it", async () => {
+  const place = newPlace();
+  const at = await shop(place);
+  const registry = await registryOn(rig, place);
+  expect(registry.readsUserAgent).toBe(false);
+  const bots = "rules: [{ name: bots, match: { bot: true }, drop: true }]\n";
+  for (const [text, isNeeded] of [
+    [bots, true],
+    [dropY, false],
+    ["privacy: { cookieless: true }\n", true],
+  ] as const) {
+    await applyRules(rig.connection, { ...at, text, author });
+    await expect.poll(() => registry.readsUserAgent, soon).toBe(isNeeded);
+  }
+  await removeEntry(rig.connection, at);
+  await expect.poll(() => registry.readsUserAgent, soon).toBe(false);
+});
+
 test("a project that is removed and added again has no rules", async () => {
   const place = newPlace();
   const at = await shop(place);
