@@ -7,8 +7,8 @@ import { key, natsWithProject, workersOn } from "../../kit/workers.ts";
 const MIB = 1_048_576;
 const budgetBytes = 64 * MIB;
 const connections = 3;
-const bodiesEach = 20;
-/** Cached blocks, scanners and the heap. 60 windows of 8 MiB would take 480 MiB. */
+const bodiesEach = 40;
+/** Cached blocks, scanners and the heap. 120 windows of 8 MiB would take 960 MiB. */
 const besideBytesMax = 160 * MIB;
 
 /**
