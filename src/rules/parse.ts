@@ -90,11 +90,23 @@ export function parseRulesBytes(bytes: Uint8Array): ParsedRules {
 
 /** Reads a rules file. Returns the rules, or all errors in the order of the text. */
 export function parseRules(text: string): ParsedRules {
+  return parse(text, true);
+}
+
+/**
+ * Reads a version that is stored. Its work and its conflicts were checked when it was applied: a
+ * release that judges them otherwise still uses it.
+ */
+export function parseStoredRules(text: string): ParsedRules {
+  return parse(text, false);
+}
+
+function parse(text: string, isNew: boolean): ParsedRules {
   const bytes = Buffer.byteLength(text);
   if (bytes > rulesFileBytesMax) return tooLarge;
   const reader = new YamlReader(text);
   const root = reader.root();
-  const file = root === undefined ? undefined : new RulesReader(reader).file(root);
+  const file = root === undefined ? undefined : new RulesReader(reader).file(root, isNew);
   const { errors } = reader;
   if (errors.length > 0) return { errors };
   if (file !== undefined) return { rules: file };
@@ -115,7 +127,7 @@ class RulesReader {
     this.#yaml = reader;
   }
 
-  file(root: ParsedNode): RulesFile | undefined {
+  file(root: ParsedNode, isNew: boolean): RulesFile | undefined {
     const what = "the file";
     // A file of comments only has an empty root.
     if (isScalar(root) && root.value === null && root.source === "") return undefined;
@@ -131,17 +143,22 @@ class RulesReader {
     );
     this.#refuseSameNames(rules, schemas);
     const privacy = this.#privacy(members.get("privacy"));
-    this.#refuseMuchWork(rules, privacy);
-    const conflicts = findConflicts(rules.map(({ value }) => value));
-    for (const { index, action, message } of conflicts) {
-      const { node, value } = rules[index]!;
-      this.#yaml.fail(this.#memberOf(node, action), `rule ${value.name}: ${message}`);
+    if (isNew) {
+      this.#refuseMuchWork(rules, privacy);
+      this.#refuseConflicts(rules);
     }
     return {
       privacy,
       rules: rules.map(({ value }) => value),
       schemas: schemas.map(({ value }) => value),
     };
+  }
+
+  #refuseConflicts(rules: readonly Element<Rule>[]): void {
+    for (const { index, action, message } of findConflicts(rules.map(({ value }) => value))) {
+      const { node, value } = rules[index]!;
+      this.#yaml.fail(this.#memberOf(node, action), `rule ${value.name}: ${message}`);
+    }
   }
 
   #privacy(member: Member | undefined): Privacy {

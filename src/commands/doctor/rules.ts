@@ -10,7 +10,7 @@ import {
   readSecret,
   readVersion,
 } from "../../gateway/projects/rules/stored-versions.ts";
-import { parseRules } from "../../rules/parse.ts";
+import { parseStoredRules } from "../../rules/parse.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 const check = checkOf("rules");
@@ -78,7 +78,7 @@ async function faultOf(
     if (found === undefined) return "the rules bucket has no such version";
     if ((await readSecret(connection, at)) === undefined)
       return "the rules bucket has no secret of the project";
-    const parsed = parseRules(found.text);
+    const parsed = parseStoredRules(found.text);
     if ("rules" in parsed) return undefined;
     const { line, column, message } = parsed.errors[0]!;
     return `line ${line}, column ${column}: ${message}`;

@@ -10,7 +10,7 @@ import { isUuid } from "../../platform/base/forms.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
 import { managerOf } from "../../platform/nats/api.ts";
-import { parseRules } from "../../rules/parse.ts";
+import { parseStoredRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
@@ -97,7 +97,7 @@ export async function requireNames(
   const names = new Set<string>();
   for (const id of ids) {
     const found = await rulesInUse(connection, { ...registry, id });
-    const parsed = parseRules(found?.text ?? "rules: []");
+    const parsed = parseStoredRules(found?.text ?? "rules: []");
     if (!("rules" in parsed)) return;
     for (const { name } of parsed.rules.rules) names.add(name);
     for (const { event } of parsed.rules.schemas) names.add(event);

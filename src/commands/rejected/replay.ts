@@ -11,7 +11,7 @@ import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { readHolder } from "../../platform/embedded/data-lock.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { type CompiledRules, compileRules } from "../../rules/compile.ts";
-import { parseRules } from "../../rules/parse.ts";
+import { parseStoredRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import {
@@ -227,7 +227,7 @@ class RulesInUse {
     if (version === undefined) return undefined;
     const place = { prefix, replicas, hubDomain, id };
     const { text } = (await rulesInUse(this.#connection, place)) ?? { text: "" };
-    const parsed = parseRules(text);
+    const parsed = parseStoredRules(text);
     if ("rules" in parsed)
       // No hash is stored, so neither the secret nor the salts of the project are needed.
       return compileRules(parsed.rules, {

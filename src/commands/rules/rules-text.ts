@@ -7,6 +7,7 @@ import {
   type ParsedRules,
   parseRules,
   parseRulesBytes,
+  parseStoredRules,
   type RuleError,
 } from "../../rules/parse.ts";
 import type { Privacy, RulesFile } from "../../rules/rules-file.ts";
@@ -114,7 +115,7 @@ function privacyParts({ ip, cutQuery, cutFragment, cookieless }: Privacy): Map<s
  * drop)`. Returns undefined if it has all, or if the text before is not valid in this release.
  */
 export function removedParts(textBefore: string, now: RulesFile): string | undefined {
-  const parsed = parseRules(textBefore);
+  const parsed = parseStoredRules(textBefore);
   if (!("rules" in parsed)) return undefined;
   const before = parsed.rules;
   const names = ({ rules }: RulesFile) => rules.map(({ name }) => name);

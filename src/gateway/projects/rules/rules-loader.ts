@@ -235,8 +235,8 @@ export class RulesLoader {
     const { rules } = before;
     if (rules?.version === version && before.source === source) return { rules, source };
     // Loaded only if a project has rules.
-    const { parseRules } = await import("../../../rules/parse.ts");
-    const parsed = parseRules(found.text);
+    const { parseStoredRules } = await import("../../../rules/parse.ts");
+    const parsed = parseStoredRules(found.text);
     if ("errors" in parsed) {
       const { line, column, message } = parsed.errors[0]!;
       throw new UnusableRulesError(

@@ -14,6 +14,7 @@ import { readSecret } from "../../../../src/gateway/projects/rules/stored-versio
 import { applyRules, removeRules } from "../../../../src/gateway/projects/rules/versions.ts";
 import { managerOf } from "../../../../src/platform/nats/api.ts";
 import { RuleEffect } from "../../../../src/rules/compile.ts";
+import { parseRules } from "../../../../src/rules/parse.ts";
 import { startNatsServer } from "../../../kit/nats-server.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
@@ -113,6 +114,18 @@ describe("the rules of a project", () => {
     await applyRules(rig.connection, { ...at, text: dropY, author });
     await expect.poll(() => registry.byKey("phc_shop")?.rules?.version, soon).toBe(3);
     expect([registry.rulesUnusable, registry.warnings]).toEqual([0, []]);
+  });
+
+  test("are in use if another release judges their work or their conflicts otherwise", async () => {
+    const place = newPlace();
+    const globs = Array.from({ length: 190 }, (_, index) => `"*${index}*a*b*c*"`);
+    const many = `{ name: many, match: { event: [${globs}] }, drop: true }`;
+    const text = `rules: [{ name: all, drop: true }, { name: never, drop: true }, ${many}]`;
+    expect(parseRules(text)).toMatchObject({ errors: [{}, {}, {}] });
+    await shop(place, text);
+    const registry = await registryOn(rig, place);
+    expect(registry.byKey("phc_shop")?.rules?.rules).toHaveLength(3);
+    expect(registry.warnings).toEqual([]);
   });
 
   test("that no release can read fail closed: the key gets a temporary error", async () => {
