@@ -156,7 +156,14 @@ export class HttpExchange implements Exchange {
   /** The SDK's own name has precedence over the User-Agent, which may name its HTTP library. */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
-    return named || this.library || clientName(this.userAgent);
+    return named || this.library || this.#agentName;
+  }
+
+  get #agentName(): string {
+    const connection = this.#connection;
+    if (this.userAgent !== connection.agent) return clientName(this.userAgent);
+    connection.clientName ??= clientName(this.userAgent);
+    return connection.clientName;
   }
 
   get isOver(): boolean {

@@ -10,7 +10,6 @@ import {
 } from "../../../platform/base/addresses.ts";
 import { agentCharactersMax } from "../../../rules/bots.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
-import { clientName } from "./client-name.ts";
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits, type OpenConnection, siteOf } from "./connection-limits.ts";
 import { type NewConnection, NewConnections } from "./new-connections.ts";
@@ -95,19 +94,16 @@ export class AddressSource {
 
   /**
    * Returns the User-Agent of the request. If it is not needed, and the connection belongs to a
-   * single client, returns the name of the client in the first request.
+   * single client, returns that of the first request, unless it is long.
    */
   agentOf(
     request: HttpRequest,
     { isRead, isNeeded }: { readonly isRead: boolean; readonly isNeeded: boolean },
   ): string {
     const { connection } = this.#peers;
-    if (!isNeeded && !connection.isShared) {
-      if (isRead) connection.setAgent(clientName(request.getHeader("user-agent")));
-      return connection.agent;
-    }
+    if (!isNeeded && !isRead && !connection.isShared) return connection.agent;
     const agent = request.getHeader("user-agent");
-    if (isNeeded && agent !== connection.agent && agent.length <= agentCharactersMax)
+    if (agent !== connection.agent && agent.length <= agentCharactersMax)
       connection.setAgent(agent);
     return agent;
   }

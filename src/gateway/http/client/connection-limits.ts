@@ -38,10 +38,11 @@ interface ConnectionOfRequest {
 export class OpenConnection {
   address: string;
   isShared = false;
-  /** The last User-Agent, or the name of the client. */
+  /** The last User-Agent that is short enough to be kept. */
   agent = "";
-  /** Whether `agent` is a known bot; undefined if that has not been determined. */
+  /** Whether `agent` is a known bot, and the name of its client; undefined if not determined. */
   isBot: boolean | undefined = undefined;
+  clientName: string | undefined = undefined;
   expects = false;
   request: ConnectionOfRequest | undefined = undefined;
   usedAt = 0;
@@ -60,6 +61,7 @@ export class OpenConnection {
   setAgent(agent: string): void {
     this.agent = agent;
     this.isBot = undefined;
+    this.clientName = undefined;
   }
 
   get isIdle(): boolean {
