@@ -28,7 +28,7 @@ import {
 } from "../../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import { saltedFromMs, saltedToMs } from "../../../rules/cookieless.ts";
-import { type BucketPlace, registryTimeoutMs } from "../registry/bucket.ts";
+import { type BucketPlace, DamagedEntryError, registryTimeoutMs } from "../registry/bucket.ts";
 
 interface DailySaltsOptions extends BucketPlace {
   readonly connection: NatsConnection;
@@ -154,7 +154,8 @@ export class DailySalts {
 
   /**
    * Reads or creates the salts of all days that are today somewhere, or soon. Forgets the others.
-   * Reads all again if the bucket has lost a salt, because another gateway may have created one.
+   * Reads all again if the bucket has lost a salt, because another gateway may have created one. A
+   * damaged salt stops only its own day.
    */
   async #refresh(projectId: string, bucket: SaltsBucket): Promise<void> {
     const { nowMs, state } = bucket;
@@ -165,10 +166,15 @@ export class DailySalts {
     // A salt is not created again between its last use and its erasure.
     const firstDay = Math.floor((nowMs - saltedToMs) / dayMs) + 1;
     const lastDay = Math.floor((nowMs - createdAtMs) / dayMs);
+    let damaged: DamagedEntryError | undefined;
     for (let day = firstDay; day <= lastDay; day++) {
       const known = byDay.get(day);
       if (known !== undefined && salts.state === state) continue;
       const salt = await this.#readOrCreate(projectId, day, bucket);
+      if (salt instanceof DamagedEntryError) {
+        damaged = salt;
+        continue;
+      }
       if (known !== undefined && Buffer.compare(known, salt) === 0) continue;
       byDay.set(day, salt);
       if (known !== undefined)
@@ -177,6 +183,7 @@ export class DailySalts {
           "daily salts: the bucket has lost a salt and has another one now, so visitors and addresses get other hashes for the rest of the day",
         );
     }
+    if (damaged !== undefined) throw damaged;
     salts.state = state;
   }
 
@@ -184,7 +191,7 @@ export class DailySalts {
     projectId: string,
     day: number,
     { manager }: SaltsBucket,
-  ): Promise<Uint8Array> {
+  ): Promise<Uint8Array | DamagedEntryError> {
     const { connection, prefix, hubDomain } = this.#options;
     const subject = `${bucketSubjects(saltsBucketName(prefix))}${projectId}.${day}`;
     const publishTo = hubDomain === undefined ? subject : `${apiPrefixOf(hubDomain)}.${subject}`;
@@ -199,7 +206,7 @@ export class DailySalts {
     const stream = bucketStream(saltsBucketName(prefix));
     const found = await manager.streams.getMessage(stream, { last_by_subj: subject });
     if (found === null || found.data.length !== saltBytes)
-      throw new Error(`the salt of day ${day} of project ${projectId} is damaged`);
+      return new DamagedEntryError(`the salt of day ${day} of project ${projectId} is damaged`);
     return found.data;
   }
 

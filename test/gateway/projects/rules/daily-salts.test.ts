@@ -190,6 +190,18 @@ test("without the store there is no salt, which is reported, and it is there lat
   expect(salts.warnings[0]).toBe("daily salts: cannot be read or erased, trying again");
 });
 
+test("a damaged salt stops only its own day", async () => {
+  const place = newPlace();
+  const clock = { nowMs: day * dayMs + 60_000 };
+  const other = saltsAt(place, clock);
+  await other.provide("shop");
+  await jetstream(rig.connection).publish(`$KV.${place.prefix}_salts.shop.${day - 1}`, "short");
+  const salts = saltsAt(place, clock);
+  await salts.provide("shop");
+  expect(salts.saltOf("shop", day - 1)).toBeUndefined();
+  expect(Buffer.compare(salts.saltOf("shop", day)!, other.saltOf("shop", day)!)).toBe(0);
+});
+
 test("a damaged salt stops neither the salts of other projects nor the erasure", async () => {
   const place = newPlace();
   const clock = { nowMs: day * dayMs + 60_000 };
