@@ -20,7 +20,11 @@ export class TextPatterns {
   }
 }
 
-/** Returns the part of a text that globs read. */
+/** Returns the part of a text that globs read: its first characters (code points). */
 export function globbedText(text: string): string {
-  return text.length > globbedCharsMax ? text.slice(0, globbedCharsMax) : text;
+  if (text.length <= globbedCharsMax) return text;
+  let end = 0;
+  for (let count = 0; count < globbedCharsMax && end < text.length; count++)
+    end += text.codePointAt(end)! > 0xffff ? 2 : 1;
+  return text.slice(0, end);
 }

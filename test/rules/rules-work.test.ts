@@ -8,6 +8,7 @@ import { stepsMax } from "../../src/rules/limits.ts";
 import { parseRules } from "../../src/rules/parse.ts";
 import { GlobSet, matchesPattern } from "../../src/rules/pattern.ts";
 import { stepsOf, stepsOfPart } from "../../src/rules/rules-work.ts";
+import { TextPatterns } from "../../src/rules/text-patterns.ts";
 
 function errorsOf(text: string): string[] {
   const parsed = parseRules(text);
@@ -61,6 +62,14 @@ const glob = fc
   .map(([text, at]) =>
     text.includes("*") ? text : `${text.slice(0, at % 40)}*${text.slice(at % 40)}`,
   );
+
+test("globs read the first 200 characters of a text, whatever their size", () => {
+  const patterns = new TextPatterns(["*-secret"]);
+  for (const character of ["x", "é", "😀"]) {
+    expect(patterns.matches(`${character.repeat(193)}-secret`)).toBe(true);
+    expect(patterns.matches(`${character.repeat(194)}-secret`)).toBe(false);
+  }
+});
 
 test("a set of globs finds those that match a text alone", () => {
   fc.assert(
