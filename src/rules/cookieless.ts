@@ -107,8 +107,9 @@ export class CookielessRule {
   readonly #paths: Readonly<Record<keyof typeof namesOfPaths, number>>;
   readonly #visitorPaths: readonly number[];
   readonly #verdict = new Verdict();
-  /** The last hash and its input. Most requests are from one visitor. The salt is not stored here. */
+  /** The last hash and its input. Most requests are from one visitor. The salt must be forgotten. */
   #hashed = "";
+  #salt: WeakRef<Uint8Array> | undefined = undefined;
   #hashedDay = Number.NaN;
   #startMs = Number.NaN;
   #ids: CookielessIds | undefined = undefined;
@@ -166,9 +167,12 @@ export class CookielessRule {
       this.#rootDomain = this.#rootDomainOf(site);
     }
     const text = `${this.#projectId}-${address}-${this.#rootDomain}-${agent}-0-${more}`;
-    if (this.#hashed !== text || this.#hashedDay !== day || this.#startMs !== startMs) {
+    const isKnown =
+      this.#hashed === text && this.#salt?.deref() === salt && this.#hashedDay === day;
+    if (!isKnown || this.#startMs !== startMs) {
       this.#ids = idsOfHash(cookielessHash(salt, text), startMs);
       this.#hashed = text;
+      this.#salt = new WeakRef(salt);
       this.#hashedDay = day;
       this.#startMs = startMs;
     }
@@ -243,7 +247,7 @@ function originOf(url: string): string {
 export function hasReadableParts(item: ItemView): boolean {
   const { body, table, row } = item;
   const [fields, more] = [table[row + Row.FieldTypes]!, table[row + Row.MoreTypes]!];
-  const extra = extraOf(table, row);
+  const [extra, extras] = [extraOf(table, row), extraTypes(item)];
   const isReadable = (type: TokenType, at: number): boolean =>
     isObjectOrNothing(type) ||
     (type === TokenType.Array && isEmptyArray(body, table[at]!, table[at + 1]!));
@@ -252,7 +256,12 @@ export function hasReadableParts(item: ItemView): boolean {
     isReadable(typeAt(fields, FieldShift.Properties), row + Row.PropertiesStart) &&
     isReadable(typeAt(fields, FieldShift.Set), row + Row.SetStart) &&
     isReadable(typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart) &&
-    isReadable(typeAt(extraTypes(item), ExtraShift.Options), extra + Extra.OptionsStart)
+    isReadable(typeAt(extras, ExtraShift.PropertiesSet), extra + Extra.PropertiesSetStart) &&
+    isReadable(
+      typeAt(extras, ExtraShift.PropertiesSetOnce),
+      extra + Extra.PropertiesSetOnceStart,
+    ) &&
+    isReadable(typeAt(extras, ExtraShift.Options), extra + Extra.OptionsStart)
   );
 }
 

@@ -362,6 +362,23 @@ describe("a rejected cookieless event", () => {
 });
 
 const visitorText = JSON.stringify({ $cookieless_mode: true, $raw_user_agent: browser });
+test("another salt of the day gives a visitor another id", () => {
+  const salts = [Buffer.alloc(16, 1), Buffer.alloc(16, 2)];
+  const rules = cookielessRules([], {}, () => salts[0]);
+  const idOf = () =>
+    stored(cookielessEvent({ $ip: clientAddress }), rules).records[0]!["distinct_id"];
+  const first = idOf();
+  expect(idOf()).toBe(first);
+  salts.shift();
+  expect(idOf()).not.toBe(first);
+});
+
+test.each(["$set", "$set_once"])("a rejected event whose %s is a text is not retained", (name) => {
+  const event = cookielessEvent({ $host: "", $current_url: "", [name]: "Mozilla" });
+  const { warnings, quarantined } = stored(event);
+  expect([warnings, quarantined]).toEqual([["no_cookieless_id"], []]);
+});
+
 test.each([
   ["an array", [cookielessEvent()]],
   ["a string", JSON.stringify(cookielessEvent())],
