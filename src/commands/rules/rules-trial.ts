@@ -88,21 +88,29 @@ export class RulesTrial {
       body[at] = Ascii.Comma;
     const { table } = this.#scanner;
     if (this.#scanner.scan(body) !== ScanStatus.Ok) return;
+    const plainForms: Buffer[] = [];
     for (let left = table[Header.ItemCount]!; left > 0; ) {
       const rows = table[Header.RowCount]!;
-      if (rows === 0) return;
-      this.#takeRows(body, lane);
+      if (rows === 0) break;
+      this.#takeRows(body, lane, plainForms);
       left -= rows;
       if (left > 0) this.#scanner.scanMore(body);
     }
+    for (const one of plainForms)
+      if (this.#scanner.scan(one) === ScanStatus.Ok) this.#takeRows(one, lane, []);
   }
 
-  #takeRows(body: Buffer, lane: Lane): void {
+  /** Takes the plain items. Adds the plain forms of the others to `plainForms`. */
+  #takeRows(body: Buffer, lane: Lane, plainForms: Buffer[]): void {
     const { table } = this.#scanner;
     const view = { body, table, row: 0 };
     const rowCount = table[Header.RowCount]!;
     for (let row = 0; row < rowCount; row++) {
       view.row = Header.Words + row * Row.Words;
+      if (!isPlain(view)) {
+        plainForms.push(this.#plainForm(view));
+        continue;
+      }
       this.events++;
       this.bytes += bytesOf(view);
     }
@@ -129,6 +137,16 @@ export class RulesTrial {
         }
       }
     }
+  }
+
+  /** Returns an item in plain form, in brackets, as the gateway gives it to the rules. */
+  #plainForm({ body, table, row }: { body: Buffer; table: Uint32Array; row: number }): Buffer {
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    const text = Buffer.allocUnsafe(opening.length + end - start + closing.length);
+    const length = this.#scanner.normalise(body, start, end, text, opening.copy(text));
+    if (length < 0) throw new Error("cannot normalise a stored event");
+    const itemEnd = opening.length + length;
+    return text.subarray(0, itemEnd + closing.copy(text, itemEnd));
   }
 
   /** Finds the rules whose counts the last event has raised. */

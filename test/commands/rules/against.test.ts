@@ -51,6 +51,19 @@ function lines(events: readonly (readonly [string, string, object])[]): Buffer {
   return Buffer.from(stored.map((line) => `${line}\n`).join(""));
 }
 
+test("a trial applies the rules to events with escapes and repeated names", () => {
+  const stored = String(lines([["order", "u1", { plan: "free", total: 1 }]]));
+  const others = [
+    stored.replace('"plan"', String.raw`"pl\u0061n"`),
+    stored.replace('"total":1', String.raw`"a":{"x":1,"x":2},"pl\u0061n":"pro"`),
+  ];
+  const removed = "rules: [{ name: no-plan, remove: [plan] }]";
+  const trial = new RulesTrial(rulesOf(removed));
+  trial.take(Buffer.from([stored, ...others, stored].join("")), "live");
+  expect(trial.events).toBe(4);
+  expect(trial.results[0]).toMatchObject({ events: { changed: 4 } });
+});
+
 test("a trial counts what each rule would do, with examples without hidden values", () => {
   const trial = new RulesTrial(rulesOf(file));
   const scrolls = Array.from({ length: 2_000 }, (_, n) => ["scroll", `u${n}`, {}] as const);
