@@ -31,6 +31,6 @@ export default defineConfig({
     ...allTests.test,
     include: globSync("test/**/*.test.ts", { cwd: root }).filter(isUnitTest),
     // Some files wait for timeouts of the HTTP library, which take no CPU time.
-    maxWorkers: availableParallelism() + 1,
+    maxWorkers: availableParallelism() + 2,
   },
 });

@@ -9,8 +9,6 @@ interface WorstCase {
   readonly file: (size: number) => string;
   /** Returns one event of a batch, as JSON. */
   readonly event: (index: number, size: number) => string;
-  /** Whether a test checks the case too. */
-  readonly isTested?: boolean;
 }
 
 const sizeMax = 1_000;
@@ -87,7 +85,6 @@ const url = (part: string) => () => event("e", `"$current_url":"?${part.repeat(1
 export const worstCases: readonly WorstCase[] = [
   {
     name: "event: globs with inner parts, long names",
-    isTested: true,
     file: (size) => lists(size, observed, innerGlob),
     event: (index) => event(distinct(index, 200)),
   },
@@ -108,7 +105,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "event: rules with globs, all match",
-    isTested: true,
     file: (size) => rules(size, (at) => `mode: observe, match: {event: "a*"}, remove: [p${at}]`),
     event: (index) => event(distinct(index, 8)),
   },
@@ -129,7 +125,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "sdk: globs with inner parts in many rules, long",
-    isTested: true,
     file: (size) => rules(size, (at) => observedSdk(`"*aa${at}b*"`)),
     event: (index) => event("e", `"$lib":"${distinct(index, 200)}"`),
   },
@@ -165,7 +160,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "properties: 5 absent ones per rule",
-    isTested: true,
     file: (size) =>
       rules(
         size,
@@ -238,7 +232,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "cut: the same path in many rules, escaped",
-    isTested: true,
     file: (size) => rules(size, (at) => `cut: {p: ${4_000 - at}}`),
     event: () => event("e", `"p":"\\n${a(4_090)}"`),
   },
@@ -254,7 +247,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "set: absent paths, long values",
-    isTested: true,
     file: (size) =>
       lists(
         size,
@@ -270,7 +262,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "set and remove members of $set",
-    isTested: true,
     file: (size) =>
       `${rules(1, () => `set: {${list(10, (at) => `$set.p${at}: 1`)}}`)}${list(size, (at) => `\n  - {name: q${at}, remove: [$set]}`).replaceAll(",\n", "\n")}\n`,
     event: () => event("e"),
@@ -320,7 +311,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "rename",
-    isTested: true,
     file: (size) => rules(size, (at) => `rename: n${at}`),
     event: () => event("e"),
   },
@@ -347,7 +337,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "cookieless, invented time zones",
-    isTested: true,
     file: () => "privacy: {cookieless: true}\n",
     event: (index) => event("e", `${cookieless(index)},"$timezone":"${unit(index)}"`),
   },
@@ -400,7 +389,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "schema: empty objects",
-    isTested: true,
     file: property(
       "additionalProperties",
       `{items: {properties: {${list(480, (at) => `p${at}: {}`)}}}}`,
@@ -409,7 +397,6 @@ export const worstCases: readonly WorstCase[] = [
   },
   {
     name: "schema: equal errors",
-    isTested: true,
     file: property("additionalProperties", `{items: {required: [${list(200, (at) => `p${at}`)}]}}`),
     event: () => event("e", `"${a(120)}":[${list(1_000, () => "{}")}]`),
   },

@@ -2,8 +2,6 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { costOfRules } from "../../bench/rules/rules-cost.ts";
-import { bodyOf, largestSize, worstCases } from "../../bench/rules/worst-cases.ts";
 import { stepsMax } from "../../src/rules/limits.ts";
 import { parseRules } from "../../src/rules/parse.ts";
 import { GlobSet, matchesPattern } from "../../src/rules/pattern.ts";
@@ -86,18 +84,3 @@ test("a set of globs finds those that match a text alone", () => {
     { numRuns: 3_000 },
   );
 });
-
-// A quarter of what the files took before they were limited. It is ten times the measured time.
-const nsPerByteMax = 1_000;
-
-test.each(worstCases.filter(({ isTested }) => isTested))(
-  "the largest accepted file takes less than 1 µs per byte: $name",
-  (worst) => {
-    const size = largestSize(worst);
-    const parsed = parseRules(worst.file(size));
-    if ("errors" in parsed) throw new Error(parsed.errors[0]!.message);
-    const body = bodyOf((index) => worst.event(index, size), 262_144);
-    expect((costOfRules(parsed.rules, body).ms * 1e6) / body.length).toBeLessThan(nsPerByteMax);
-  },
-  60_000,
-);
