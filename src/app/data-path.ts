@@ -34,7 +34,7 @@ import type { StoreSide } from "./store-side.ts";
 
 /**
  * V8 flags that inline more functions into the loops over the events of a body. With them, a batch
- * of 100 events takes about 10 % less CPU. Compiling takes longer, on other threads and only in the
+ * of 100 events takes 5 to 10 % less CPU. Compiling takes longer, on other threads and only in the
  * first seconds. The flags are set at runtime, because Node accepts them neither in
  * NODE_OPTIONS nor in the options of a worker.
  */

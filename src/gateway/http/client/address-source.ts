@@ -235,14 +235,15 @@ export class ConnectionAddresses<Response extends NewConnection> {
   follow(response: Response, change: number): void {
     const { connectionId, read, limits, opening } = this.#options;
     const id = connectionId(response);
-    if (change < 0) {
-      const closed = this.#connections.get(id)!;
+    // The end of a connection with the same id may not have been reported.
+    const before = this.#connections.get(id);
+    if (before !== undefined) {
       this.#connections.delete(id);
       this.#silent.delete(id);
       opening.closed(id);
-      limits.closed(closed);
-      return;
+      limits.closed(before);
     }
+    if (change < 0) return;
     const connection = limits.connectionOf(read(response), response);
     this.#connections.set(id, connection);
     this.#silent.add(id);
@@ -252,11 +253,14 @@ export class ConnectionAddresses<Response extends NewConnection> {
 
   /** Call this exactly once for every request. */
   of(response: Response): string {
-    const { connectionId, atFirstRequest, limits } = this.#options;
+    const { connectionId, read, atFirstRequest, limits } = this.#options;
     const id = connectionId(response);
-    const connection = this.#connections.get(id)!;
+    const known = this.#connections.get(id);
+    const connection = known ?? limits.connectionOf(read(response), response);
     this.#last = connection;
-    this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
+    this.#wasFirst = known === undefined || (this.#silent.size > 0 && this.#silent.delete(id));
+    // The beginning of the connection was not reported, so a PROXY header may be the client's.
+    if (known === undefined) return atFirstRequest === undefined ? connection.address : "";
     if (this.#wasFirst && atFirstRequest !== undefined) {
       const address = atFirstRequest(response, connection.address);
       if (address !== connection.address) limits.moved(connection, address);

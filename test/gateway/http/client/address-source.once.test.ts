@@ -4,7 +4,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ConnectionAddresses } from "../../../../src/gateway/http/client/address-source.ts";
 import { loadConnectionAddon } from "../../../../src/gateway/http/client/connection-id.ts";
 import { ConnectionLimits } from "../../../../src/gateway/http/client/connection-limits.ts";
-import { NewConnections } from "../../../../src/gateway/http/client/new-connections.ts";
+import {
+  type NewConnection,
+  NewConnections,
+} from "../../../../src/gateway/http/client/new-connections.ts";
 import { until } from "../../../kit/http-server.ts";
 
 const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
@@ -56,17 +59,49 @@ describe("the cache of connection addresses", () => {
   });
 });
 
+test("a connection of which a report is missing is counted once, and its requests are answered", () => {
+  interface Peer extends NewConnection {
+    readonly id: number;
+    readonly address: string;
+  }
+  const peer = (id: number, address: string): Peer => {
+    return { id, address, pause() {}, resume() {}, close() {} };
+  };
+  const limits = limitsOfNone();
+  const addresses = new ConnectionAddresses<Peer>({
+    connectionId: (response) => (response as Peer).id,
+    limits,
+    opening: new NewConnections<Peer>(() => {}),
+    read: ({ address }) => address,
+  });
+  const [first, second] = [peer(7, "192.0.2.1"), peer(7, "192.0.2.2")];
+  addresses.follow(first, 1);
+  // The end of the first one is not reported.
+  addresses.follow(second, 1);
+  expect([addresses.of(second), limits.open, addresses.size]).toEqual(["192.0.2.2", 1, 1]);
+  addresses.follow(second, -1);
+  addresses.follow(second, -1);
+  expect([limits.open, addresses.size]).toEqual([0, 0]);
+  // Its beginning is not reported.
+  expect(addresses.of(first)).toBe("192.0.2.1");
+  expect([addresses.wasFirst, addresses.connection.address]).toEqual([true, "192.0.2.1"]);
+});
+
+function limitsOfNone(): ConnectionLimits {
+  const none = Number.POSITIVE_INFINITY;
+  return new ConnectionLimits({
+    connectionsMax: none,
+    addressConnectionsMax: none,
+    isProxy: () => false,
+    unread: { check: () => {} },
+  });
+}
+
 function startServer() {
   let reads = 0;
-  const none = Number.POSITIVE_INFINITY;
   const addresses = new ConnectionAddresses({
     connectionId: loadConnectionAddon().connectionId,
-    limits: new ConnectionLimits({
-      connectionsMax: none,
-      addressConnectionsMax: none,
-      isProxy: () => false,
-      unread: { check: () => {} },
-    }),
+    limits: limitsOfNone(),
     opening: new NewConnections<HttpResponse>(setImmediate),
     read: (response: HttpResponse) => {
       reads++;
