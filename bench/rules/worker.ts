@@ -1,14 +1,6 @@
 // Measures the CPU time of an event from its scan to its line, with different rules, in one process
 // that alternates between them. Without HTTP and NATS, because their noise exceeds the difference.
 
-import { randomFillSync } from "node:crypto";
-import { Typos } from "../../src/gateway/intake/hints.ts";
-import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
-import { Tally } from "../../src/gateway/intake/tally.ts";
-import { createNativeScanner } from "../../src/records/native.ts";
-import { JsonRecordWriter } from "../../src/records/record.ts";
-import { Header, ScanStatus } from "../../src/records/table.ts";
-import { UuidSource } from "../../src/records/uuid.ts";
 import { type CompiledRules, compileRules } from "../../src/rules/compile.ts";
 import {
   type Action,
@@ -17,13 +9,11 @@ import {
   type Rule,
   type SchemaMode,
 } from "../../src/rules/rules-file.ts";
-import { FakeFrame } from "../../test/gateway/intake/fake-frame.ts";
 import { batchBody, singleBody } from "../harness/bodies.ts";
+import { createBodyTaker } from "./body-taker.ts";
 
 const secondsEach = Number(process.argv[2]);
 const rounds = Number(process.argv[3]);
-const receivedAtMs = Date.UTC(2026, 0, 2, 3, 4, 6);
-const address = "203.0.113.77";
 
 function rule(name: string, match: Match, ...actions: Action[]): Rule {
   return { name, mode: "enforce", match, actions };
@@ -98,55 +88,7 @@ const variants: Readonly<Record<string, CompiledRules | undefined>> = {
   "schema, wrong events, stamp": compiledSchema("stamp", { required: ["total"] }),
 };
 
-const scanner = createNativeScanner(512);
-const records = new JsonRecordWriter({
-  uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
-});
-const items = new ItemTaker({
-  slowScanner: createNativeScanner(1),
-  createScanner: createNativeScanner,
-  records,
-  typos: new Typos(),
-  onBug: (bug) => {
-    throw bug;
-  },
-});
-const sink = new FakeFrame(1_048_576);
-
-/** Processes a body that has just arrived. Returns the number of stored events. */
-function take(body: Buffer, rules: CompiledRules | undefined): number {
-  if (scanner.scan(body) !== ScanStatus.Ok) throw new Error("cannot scan the body");
-  sink.length = 0;
-  const tally = new Tally();
-  const job: Job = {
-    body,
-    scanner,
-    tally,
-    repaired: undefined,
-    additions: undefined,
-    needsTimestamp: false,
-    isEngage: false,
-    receivedAtMs,
-    skewMs: 0,
-    unreadableSentAt: undefined,
-    recordBytesMax: 1_048_576,
-    template: records.begin({
-      projectId: "bench",
-      lane: "live",
-      receivedAtMs,
-      sentAtMs: Number.NaN,
-      clientAddress: rules?.address?.storedFor(address, receivedAtMs) ?? address,
-      rulesVersion: rules?.version,
-    }),
-    frames: { sinkFor: () => sink, endTurn() {}, finish() {}, abandon() {} },
-    lane: "live",
-    isBot: false,
-    changesAddress: rules?.address !== undefined,
-    rules: rules?.readsEvents ? rules : undefined,
-  };
-  items.takeRows(job, 0, scanner.table[Header.RowCount]!);
-  return tally.accepted;
-}
+const { take } = createBodyTaker(512);
 
 /** Returns the nanoseconds of CPU time per event. */
 function measure(body: Buffer, events: number, rules: CompiledRules | undefined): number {
