@@ -88,27 +88,16 @@ export function levelIn(path: number): number {
   return path <= MemberLevel.SetOnce ? path : 0;
 }
 
-/** The words of the argument `place`. The rows follow, ascending, with RowWords each. */
-export const MemberPlace = {
-  RowCount: 0,
-  /** The end of the changes before the call, and then after it. */
-  ChangesEnd: 1,
-  FirstRow: 2,
-  /** The index of a row, and a bit for each rule that removes members of it. */
-  RowWords: 2,
-} as const;
-
 export interface MemberFinder {
   /**
-   * Finds members of plain items of the body that was scanned last, whose rows are in the table. The
-   * members of a row without rules are listed. Otherwise a change is added that removes members.
-   * Returns the number of entries. If there is no space for all entries or changes, the call must be
-   * repeated with more. `place` has the words of MemberPlace. Throws for wrong arguments, and if the
-   * body has changed.
+   * Finds members of plain items of the body that was scanned last: lists or cuts those of rows with
+   * such a task, and writes the results and counts of the tasks. Returns the number of entries. If
+   * there is no space for all entries or changes, the call must be repeated with more. Throws for
+   * wrong arguments, and if the body has changed.
    */
   findMembers(
     body: Buffer,
-    place: Uint32Array,
+    tasks: Uint32Array,
     names: Uint8Array,
     slots: Uint32Array,
     found: Uint32Array,

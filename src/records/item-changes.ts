@@ -13,9 +13,7 @@ export const Change = {
   PropertyTypes: 3,
   /** 1 if the text must be scanned, because the row of the sent item cannot be corrected. */
   NeedsScan: 4,
-  /** A bit for each rule of a change that findMembers has added. */
-  Rules: 5,
-  Words: 6,
+  Words: 5,
 } as const;
 
 export const Edit = { Start: 0, End: 1, TextStart: 2, TextEnd: 3, Words: 4 } as const;

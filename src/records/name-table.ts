@@ -2,69 +2,64 @@
 // has the same numbers. Loading the addon compares both.
 
 import type { Buffer } from "node:buffer";
+import type { TaskKind } from "./row-tasks.ts";
 
-/** The words of a slot. Bytes, the length of the name, is 0 in a free slot. */
-export const KnownName = { Bytes: 0, Value: 1, Text: 2, Words: 16 } as const;
-
-/** The words of the argument `rows`. The results of the rows follow. */
-export const NamedRows = { First: 0, Count: 1, Results: 2 } as const;
-
-/** Results of rows that are not values of the table. Values are lower. */
-export const NameResult = {
-  /** The name is not in the table. The index of the slot for it is added. */
-  Unknown: 0x8000_0000,
-  /** The item is not plain, or its name is not a string of at most 56 bytes without escapes. */
-  Unread: 0xffff_ffff,
-} as const;
+/**
+ * The words of a slot. Bytes, the length of the name, is 0 in a free slot. The others are words of
+ * the rows whose events have the name.
+ */
+export const KnownName = { Bytes: 0, Value: 1, Kind: 2, Removals: 3, Text: 4, Words: 20 } as const;
 
 export interface NameFunctions {
   /**
-   * Finds the event names of a range of rows. Returns the number of results that are not 0. Throws
-   * for wrong arguments.
+   * Finds the event names of the rows, and writes their words and the counts. The slot of a row
+   * whose kind is Unknown is for its name. Throws for wrong arguments.
    */
   readonly findNames: (
     body: Buffer,
     table: Uint32Array,
     slots: Uint32Array,
-    rows: Uint32Array,
-  ) => number;
-}
-
-/** Returns whether a result is that of a name that the table can store. */
-export function isUnknown(result: number): boolean {
-  return result >= NameResult.Unknown && result !== NameResult.Unread;
+    tasks: Uint32Array,
+  ) => void;
 }
 
 /** Number of event names that a project with rules remembers. */
 const namesKnownMax = 256;
+
+/** What to do with events of a name. */
+export interface NameTask {
+  readonly kind: TaskKind;
+  /** RowTask.Removals of the rows. */
+  readonly removals: number;
+}
 
 /** A value for each of the last names of events. Clients choose the names, so the size is fixed. */
 export class NameTable<Value> {
   #slots: Uint32Array | undefined = undefined;
   readonly #values: (Value | undefined)[] = [];
 
-  /** The argument `slots` of `findNames`. It takes 16 KiB from the first use on. */
+  /** The argument `slots` of `findNames`. It takes 20 KiB from the first use on. */
   get slots(): Uint32Array {
     this.#slots ??= new Uint32Array(namesKnownMax * KnownName.Words);
     return this.#slots;
   }
 
-  /** Returns the value for a result of `findNames`; undefined for 0 and the values of NameResult. */
-  get(result: number): Value | undefined {
-    return result > 0 && result < NameResult.Unknown ? this.#values[result - 1] : undefined;
+  /** Returns the value for RowTask.Value of a row. */
+  get(value: number): Value | undefined {
+    return this.#values[value];
   }
 
   /**
-   * Stores the value of a name whose result is Unknown. If it is undefined, the result of the name
-   * is then 0. Values that other results of the same call refer to must be read before, because the
-   * name can replace another.
+   * Stores a name and what is to do with its events, in a slot from RowTask.Value of a row whose kind
+   * is Unknown. The name can replace another one, so the values of other rows must be read before.
    */
-  store(result: number, name: Uint8Array, value: Value | undefined): void {
+  store(slot: number, name: Uint8Array, value: Value | undefined, task: NameTask): void {
     const { slots } = this;
-    const slot = result - NameResult.Unknown;
     const at = slot * KnownName.Words;
     slots[at + KnownName.Bytes] = name.length;
-    slots[at + KnownName.Value] = value === undefined ? 0 : slot + 1;
+    slots[at + KnownName.Value] = slot;
+    slots[at + KnownName.Kind] = task.kind;
+    slots[at + KnownName.Removals] = task.removals;
     new Uint8Array(slots.buffer).set(name, (at + KnownName.Text) * slots.BYTES_PER_ELEMENT);
     this.#values[slot] = value;
   }

@@ -9,6 +9,7 @@ import type { LineFunctions } from "./lines.ts";
 import * as lines from "./lines.ts";
 import type { NameFunctions } from "./name-table.ts";
 import * as names from "./name-table.ts";
+import * as tasks from "./row-tasks.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
@@ -68,6 +69,7 @@ function ofThisVersion(addon: Addon): Addon {
     ...members,
     ...changes,
     ...names,
+    ...tasks,
     Part,
   }).flatMap(([group, numbers]) =>
     Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
@@ -89,8 +91,8 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    findMembers: (body, place, names, slots, found, changes) =>
-      native.findMembers(body, place, names, slots, found, changes),
+    findMembers: (body, tasks, names, slots, found, changes) =>
+      native.findMembers(body, tasks, names, slots, found, changes),
     changeItems,
     findNames,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>

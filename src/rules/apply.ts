@@ -6,7 +6,7 @@ import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
-import { Change, type ChangeFunctions } from "../records/item-changes.ts";
+import type { ChangeFunctions } from "../records/item-changes.ts";
 import {
   extraTypes,
   type ItemView,
@@ -16,6 +16,13 @@ import {
   typeAt,
 } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
+import {
+  createRowTasks,
+  RowTasks,
+  removingRulesMax,
+  setTask,
+  TaskKind,
+} from "../records/row-tasks.ts";
 import {
   Extra,
   ExtraShift,
@@ -52,18 +59,19 @@ import { ruleTextCharsMax } from "./limits.ts";
 import type { Scalar } from "./rules-file.ts";
 import type { TextPatterns } from "./text-patterns.ts";
 
+/** The values are not those of TaskKind, so that an outcome can replace the kind of a task. */
 export const Outcome = {
   /** The event is stored as it is. */
-  Same: 0,
+  Same: 16,
   /** The event is stored with another text, which `write` writes. */
-  Changed: 1,
+  Changed: 17,
   /** A rule drops the event, or its distinct id is not in the sample. */
-  Filtered: 2,
-  Quarantined: 3,
+  Filtered: 18,
+  Quarantined: 19,
   /** The event is cookieless and cannot have an id. `refusal` has the reason. */
-  NoCookielessId: 4,
+  NoCookielessId: 20,
   /** The event is cookieless, and the salt of its day is not known now. */
-  NoSalt: 5,
+  NoSalt: 21,
 } as const;
 export type Outcome = (typeof Outcome)[keyof typeof Outcome];
 
@@ -82,6 +90,7 @@ export class RuleApplier {
   readonly #changes = new ItemChanges();
   readonly #changeItems: ChangeFunctions["changeItems"];
   readonly #members: EventMembers;
+  readonly #visitorTasks = createRowTasks(1);
   #rules!: CompiledRules;
   #request!: RequestOfRules;
   #item!: ItemView;
@@ -141,36 +150,17 @@ export class RuleApplier {
   }
 
   /**
-   * Adds a row for `find`, in ascending order: the row of a plain item whose plan needs members.
-   * `removals` are those of the plan, or 0 if `apply` will be called for the row.
+   * Finds the members of rows with such a task, in one call of the addon, and removes those of rows
+   * to cut. The body is the last one that the scanner has scanned. Then call `apply` for the other
+   * rows, in ascending order.
    */
-  addRow(row: number, removals: number): void {
-    this.#members.addRow(row, removals);
-  }
-
-  /**
-   * Finds the members of the added rows in one call of the addon. The body is the last one that the
-   * scanner has scanned. Then call `nextCut` until it returns -1, and then `apply` for the other rows
-   * in the order of `addRow`.
-   */
-  find(scanner: MemberFinder, body: Buffer): void {
-    this.#members.find(scanner, body);
-  }
-
-  /** Returns the next row that the removals of its plan have changed, or -1. */
-  nextCut(table: Uint32Array): number {
-    const at = this.#changes.takeCut(table);
-    if (at === 0) return -1;
-    const { words } = this.#changes;
+  find(scanner: MemberFinder, body: Buffer, tasks: Uint32Array): void {
+    this.#members.find(scanner, body, tasks);
+    if (tasks[RowTasks.ChangedBytes] === 0) return;
     const { rules } = this.#rules;
-    for (let bits = words[at + Change.Rules]!; bits !== 0; bits &= bits - 1)
-      rules[31 - Math.clz32(bits & -bits)]!.counts[RuleEffect.changed]!++;
-    return words[at + Change.Row]!;
-  }
-
-  /** The next row with an entry, or -1. For rows without one, plans that are idle need no `apply`. */
-  get nextRow(): number {
-    return this.#members.nextRow;
+    const count = Math.min(rules.length, removingRulesMax);
+    for (let index = 0; index < count; index++)
+      rules[index]!.counts[RuleEffect.changed]! += tasks[RowTasks.RuleChanges + index]!;
   }
 
   /**
@@ -232,8 +222,11 @@ export class RuleApplier {
     const { cookieless } = this.#rules;
     const row = (item.row - Header.Words) / Row.Words;
     this.#begin(item);
-    this.addRow(row, 0);
-    this.find(scanner, item.body);
+    const tasks = this.#visitorTasks;
+    tasks[RowTasks.First] = row;
+    tasks[RowTasks.Count] = 1;
+    setTask(tasks, 0, TaskKind.List);
+    this.find(scanner, item.body, tasks);
     this.#members.open(item, row);
     if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
     const outcome = this.#setCookielessIds(cookieless);

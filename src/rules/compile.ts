@@ -4,8 +4,9 @@
 import type { Lane } from "../platform/base/lane.ts";
 import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
-import { NameTable } from "../records/name-table.ts";
+import { NameTable, type NameTask } from "../records/name-table.ts";
 import { rowPartOf } from "../records/row-part.ts";
+import { removingRulesMax, TaskKind } from "../records/row-tasks.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
@@ -137,9 +138,6 @@ export interface CompiledRule {
   readonly counts: Float64Array;
 }
 
-/** The number of rules that have a bit in `Plan.removals`. */
-const removingRulesMax = 32;
-
 /** The rules that can apply to the events of one name, in the order of the file. */
 export interface Plan {
   readonly rules: readonly CompiledRule[];
@@ -147,15 +145,10 @@ export interface Plan {
   readonly needsMembers: boolean;
   /** Whether the rules have no effect on an event without any member that they name. */
   readonly isIdleWithoutMembers: boolean;
-  /** If all rules only remove members, without conditions: a bit for the index of each; else 0. */
-  readonly removals: number;
+  /** What to do with plain items of the name. */
+  readonly task: NameTask;
   /** The schema of the event name. */
   readonly schema: CompiledSchema | undefined;
-}
-
-/** Returns whether no rule and no schema is for the events of a plan. */
-export function isIdle({ rules, needsMembers }: Plan): boolean {
-  return rules.length === 0 && !needsMembers;
 }
 
 /**
@@ -298,6 +291,7 @@ export class CompiledRules {
     this.texts = texts.concat();
     this.#plans = new Plans(this.rules, {
       cutsUrls,
+      isCookieless: privacy.cookieless,
       schemas: this.schemas,
     });
     this.partlyChanged = partlyChangedBy(file);
@@ -602,6 +596,7 @@ class Plans {
   readonly #globs: GlobSet;
   readonly #ruleOfGlob: readonly CompiledRule[];
   readonly #cutsUrls: boolean;
+  readonly #isCookieless: boolean;
   readonly #readsMembersAtAll: boolean;
   readonly #other: Plan;
   readonly #schemas: ReadonlyMap<string, CompiledSchema>;
@@ -610,14 +605,17 @@ class Plans {
     rules: readonly CompiledRule[],
     {
       cutsUrls,
+      isCookieless,
       schemas,
     }: {
       readonly cutsUrls: boolean;
+      readonly isCookieless: boolean;
       readonly schemas: readonly CompiledSchema[];
     },
   ) {
     this.#schemas = new Map(schemas.map((schema) => [schema.event, schema]));
     this.#cutsUrls = cutsUrls;
+    this.#isCookieless = isCookieless;
     this.#readsMembersAtAll = rules.some((rule) => rule.readsMembers);
     for (const rule of rules) {
       if (rule.event === undefined) this.#always.push(rule);
@@ -662,14 +660,18 @@ class Plans {
       needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
       isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
     }
+    const removals =
+      onlyRules && !this.#isCookieless && rules.every(isRemoval)
+        ? rules.reduce((bits, { index }) => bits | (1 << index), 0)
+        : 0;
+    let kind: TaskKind = rules.length === 0 ? TaskKind.Unruled : TaskKind.Apply;
+    if (removals !== 0) kind = TaskKind.Cut;
+    else if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
     return {
       rules,
       needsMembers,
       isIdleWithoutMembers,
-      removals:
-        onlyRules && rules.every(isRemoval)
-          ? rules.reduce((bits, { index }) => bits | (1 << index), 0)
-          : 0,
+      task: { kind, removals },
       schema,
     };
   }

@@ -11,7 +11,6 @@ import {
   type MemberFinder,
   MemberLevel,
   type MemberNames,
-  MemberPlace,
   RowPart,
 } from "../records/found-members.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
@@ -55,7 +54,6 @@ export class EventMembers implements SchemaMembers {
   readonly #changes: ItemChanges;
   #rules!: CompiledRules;
   #names!: MemberNames;
-  #place = new Uint32Array(MemberPlace.FirstRow + 64 * MemberPlace.RowWords);
   #found = new Uint32Array(entriesAtFirst * Found.Words);
   #states = new Uint8Array(entriesAtFirst);
   /** The entry with the same path before an entry, or 0. */
@@ -96,45 +94,28 @@ export class EventMembers implements SchemaMembers {
   begin(rules: CompiledRules): void {
     this.#rules = rules;
     this.#names = rules.names;
-    this.#place[MemberPlace.RowCount] = 0;
+    this.#entryCount = 0;
+    this.#end = 0;
     const paths = rules.names.levels.length;
     if (this.#last.length < paths) this.#last = new Uint32Array(2 * paths);
   }
 
   /**
-   * Adds a row for `find`, in ascending order. `removals` are the bits of the rules that remove members
-   * of the row and do nothing else, or 0.
+   * Finds the members of the rows with such a task, which are those of plain items that the scanner
+   * has scanned. Rows whose members are cut are not to be opened: the changes get their cuts.
    */
-  addRow(row: number, removals: number): void {
-    const count = this.#place[MemberPlace.RowCount]!;
-    const at = MemberPlace.FirstRow + count * MemberPlace.RowWords;
-    if (at === this.#place.length) {
-      const place = new Uint32Array(2 * at);
-      place.set(this.#place);
-      this.#place = place;
-    }
-    this.#place[MemberPlace.RowCount] = count + 1;
-    this.#place[at] = row;
-    this.#place[at + 1] = removals;
-  }
-
-  /**
-   * Finds the members of the added rows, which are those of plain items that the scanner has scanned.
-   * Rows with removals are not to be opened: the changes get their cuts.
-   */
-  find(scanner: MemberFinder, body: Buffer): void {
+  find(scanner: MemberFinder, body: Buffer, tasks: Uint32Array): void {
     const { text, slots } = this.#names;
     const changes = this.#changes;
-    const place = this.#place;
-    this.#entryCount = 0;
-    this.#end = 0;
-    while (place[MemberPlace.RowCount] !== 0) {
-      place[MemberPlace.ChangesEnd] = changes.end;
-      const count = scanner.findMembers(body, place, text, slots, this.#found, changes.words);
+    for (;;) {
+      changes.beginCuts(tasks);
+      const count = scanner.findMembers(body, tasks, text, slots, this.#found, changes.words);
       const fits = count * Found.Words <= this.#found.length;
       if (!fits) this.#reserve(2 * count);
-      if (!changes.addCuts(place[MemberPlace.ChangesEnd]!) || !fits) continue;
+      if (!changes.hasRoomForCuts(tasks) || !fits) continue;
+      changes.takeCuts(tasks);
       this.#entryCount = count;
+      this.#end = 0;
       return;
     }
   }
@@ -162,15 +143,9 @@ export class EventMembers implements SchemaMembers {
     this.#left = undefined;
   }
 
-  /** The row of the next entry after those of the last opened row, or -1. */
-  get nextRow(): number {
-    const entry = this.#end;
-    return entry < this.#entryCount ? this.#found[entry * Found.Words + Found.Row]! : -1;
-  }
-
   /**
-   * Starts with the item of a row. The rows must be opened in the order of `find`. Rows without an
-   * entry can be left out. Returns whether the item has a listed member.
+   * Starts with the item of a row. The rows must be opened in ascending order. Rows without an entry
+   * can be left out. Returns whether the item has a listed member.
    */
   open(item: ItemView, row: number): boolean {
     this.openNone(item);

@@ -4,6 +4,7 @@
 import { Buffer } from "node:buffer";
 import { Change, Edit, EditText } from "../records/item-changes.ts";
 import type { ItemView } from "../records/item-view.ts";
+import { RowTasks } from "../records/row-tasks.ts";
 import { Header, Row, TokenType } from "../records/table.ts";
 
 const wordsAtFirst = 4_096;
@@ -24,8 +25,6 @@ export class ItemChanges {
   bytesMax = 0;
   #constants: Buffer = Buffer.alloc(0);
   #end = 1;
-  /** The end of the changes that the addon has added, of which those from `#end` on are not taken. */
-  #cutsEnd = 1;
   #first = 1;
   #bytes = 0;
   #isSorted = true;
@@ -47,39 +46,32 @@ export class ItemChanges {
     this.count = 0;
     this.bytesMax = 0;
     this.#end = 1;
-    this.#cutsEnd = 1;
     this.textsEnd = this.#constants.length;
   }
 
-  /** Where the next change begins in `words`. */
-  get end(): number {
-    return this.#end;
+  /** Sets the words of tasks from which the addon adds changes to `words`. */
+  beginCuts(tasks: Uint32Array): void {
+    tasks[RowTasks.ChangesEnd] = this.#end;
+    tasks[RowTasks.Changes] = this.count;
+    tasks.fill(0, RowTasks.ChangedBytes, RowTasks.Rows);
   }
 
-  /**
-   * Adds the changes that the addon has written to `words` until `end`. Returns false if they did not
-   * fit: the space is now sufficient. Each change must be taken before the next item is opened.
-   */
-  addCuts(end: number): boolean {
-    if (end > this.words.length) {
-      this.#grow(end);
-      return false;
-    }
-    this.#cutsEnd = end;
-    return true;
+  /** Returns false if the changes did not fit: the space is then sufficient. */
+  hasRoomForCuts(tasks: Uint32Array): boolean {
+    const end = tasks[RowTasks.ChangesEnd]!;
+    if (end <= this.words.length) return true;
+    this.#grow(end);
+    return false;
   }
 
-  /** Takes the next change that the addon has added. Returns its first word, or 0. */
-  takeCut(table: Uint32Array): number {
-    const at = this.#end;
-    if (at >= this.#cutsEnd) return 0;
-    const { words } = this;
-    const row = Header.Words + words[at + Change.Row]! * Row.Words;
-    this.#end = at + Change.Words + words[at + Change.Edits]! * Edit.Words;
-    this.bytesMax += table[row + Row.ItemEnd]! - table[row + Row.ItemStart]! + bracketBytes;
-    this.count++;
-    words[0] = this.count;
-    return at;
+  /** Takes the changes that the addon has added. */
+  takeCuts(tasks: Uint32Array): void {
+    const added = tasks[RowTasks.Changes]! - this.count;
+    if (added === 0) return;
+    this.#end = tasks[RowTasks.ChangesEnd]!;
+    this.count += added;
+    this.words[0] = this.count;
+    this.bytesMax += tasks[RowTasks.ChangedBytes]! + added * bracketBytes;
   }
 
   /** Begins the edits of an item. */

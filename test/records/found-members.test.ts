@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Found, MemberLevel, MemberNames, MemberPlace } from "../../src/records/found-members.ts";
+import { Found, MemberLevel, MemberNames } from "../../src/records/found-members.ts";
 import { Change, Edit } from "../../src/records/item-changes.ts";
 import { isPlain } from "../../src/records/item-view.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
 import { rowPartOf } from "../../src/records/row-part.ts";
+import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
 import { findMembersInTree } from "../kit/reference-scanner/members.ts";
@@ -43,49 +44,72 @@ const members = fc.oneof(
 interface Listed {
   readonly listsAll: boolean;
   readonly listsContainers: boolean;
-  /** The rules of the rows. */
+  /** The tasks of the rows, in turn, and the rules of those to cut. */
+  readonly kinds: readonly TaskKind[];
   readonly rules: number;
 }
 const listed = fc.record({
   listsAll: fc.boolean(),
   listsContainers: fc.boolean(),
-  rules: fc.constantFrom(0, 0, 1, 0x8000_0002),
+  kinds: fc.array(
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constantFrom(TaskKind.List, TaskKind.Cut) },
+      fc.constantFrom(...Object.values(TaskKind)),
+    ),
+    { minLength: 1, maxLength: 3 },
+  ),
+  rules: fc.constantFrom(1, 0x8000_0002),
 });
-const onlyNamed: Listed = { listsAll: false, listsContainers: false, rules: 0 };
+const onlyNamed: Listed = {
+  listsAll: false,
+  listsContainers: false,
+  kinds: [TaskKind.List],
+  rules: 0,
+};
 
 /** Rules remove some paths, but not `$set` and `$set_once` themselves. */
 function removedBy(path: number): number {
   return path <= MemberLevel.SetOnce ? 0 : (0x8000_0003 >>> (path % 3)) | (path % 4);
 }
 
-function placeOf(rows: readonly number[], rules = 0): Uint32Array {
-  return Uint32Array.from([rows.length, 1, ...rows.flatMap((row) => [row, rules])]);
+/** Returns the tasks of rows from 0 on. */
+function tasksOf(kinds: readonly TaskKind[], rules = 0): Uint32Array {
+  const tasks = createRowTasks(kinds.length);
+  tasks[RowTasks.Count] = kinds.length;
+  tasks[RowTasks.ChangesEnd] = 1;
+  for (const [index, kind] of kinds.entries())
+    tasks.set([7, kind, rules], RowTasks.Rows + index * RowTask.Words);
+  return tasks;
 }
 
 interface FoundWords {
   readonly entries: readonly number[];
   readonly changes: readonly number[];
+  readonly tasks: readonly number[];
 }
 
-/** Returns the entries and changes of both implementations for the plain items of a body. */
-function found(text: string, { rules, ...lists }: Listed): FoundWords[] {
+/** Returns the results of both implementations for the plain items of a body. */
+function found(text: string, { kinds, rules, ...lists }: Listed): FoundWords[] {
   const body = Buffer.from(text);
   if (scanner.scan(body) !== ScanStatus.Ok) return [];
   const { table } = scanner;
-  const rows = Array.from({ length: table[Header.RowCount]! }, (_, row) => row).filter((row) =>
-    isPlain({ table, row: Header.Words + row * Row.Words }),
+  const kindsOfRows = Array.from({ length: table[Header.RowCount]! }, (_, row) =>
+    isPlain({ table, row: Header.Words + row * Row.Words })
+      ? kinds[row % kinds.length]!
+      : TaskKind.Rewrite,
   );
   const of = new MemberNames([...names, ...inner], { ...lists, rowPartOf, removedBy });
   const inTree = (...given: Parameters<typeof scanner.findMembers>) =>
     findMembersInTree(table, ...given);
   return [scanner.findMembers, inTree].map((find) => {
-    const place = placeOf(rows, rules);
+    const tasks = tasksOf(kindsOfRows, rules);
     const entries = new Uint32Array(1_000 * Found.Words);
     const changes = new Uint32Array(2_000);
-    const count = find(body, place, of.text, of.slots, entries, changes);
+    const count = find(body, tasks, of.text, of.slots, entries, changes);
     return {
       entries: [...entries.subarray(0, count * Found.Words)],
-      changes: [...changes.subarray(1, place[MemberPlace.ChangesEnd])],
+      changes: [...changes.subarray(1, tasks[RowTasks.ChangesEnd])],
+      tasks: [...tasks],
     };
   });
 }
@@ -132,7 +156,14 @@ test("the addon returns the number of all members if there is no space for them"
   scanner.scan(body);
   const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
   const entries = new Uint32Array(2 * Found.Words);
-  const count = scanner.findMembers(body, placeOf([0]), of.text, of.slots, entries, noChanges);
+  const count = scanner.findMembers(
+    body,
+    tasksOf([TaskKind.List]),
+    of.text,
+    of.slots,
+    entries,
+    noChanges,
+  );
   expect(count).toBe(3);
   expect(entries[Found.Words + Found.ValueStart]).toBe(body.indexOf("2,"));
 });
@@ -141,11 +172,11 @@ test("the addon returns the end of all changes if there is no space for them", (
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
   const of = new MemberNames(names, { ...onlyNamed, rowPartOf, removedBy: () => 1 });
-  const place = placeOf([0], 1);
+  const tasks = tasksOf([TaskKind.Cut], 1);
   const changes = new Uint32Array(1 + Change.Words + 2 * Edit.Words);
-  const count = scanner.findMembers(body, place, of.text, of.slots, new Uint32Array(80), changes);
+  const count = scanner.findMembers(body, tasks, of.text, of.slots, new Uint32Array(80), changes);
   expect(count).toBe(0);
-  expect(place[MemberPlace.ChangesEnd]).toBe(changes.length + Edit.Words);
+  expect(tasks[RowTasks.ChangesEnd]).toBe(changes.length + Edit.Words);
 });
 
 const noChanges = new Uint32Array(0);
@@ -153,7 +184,15 @@ const noChanges = new Uint32Array(0);
 test.each([
   ["a missing list", (good: unknown[]) => good.slice(0, 5)],
   ["a body that is a string", (good: unknown[]) => ["text", ...good.slice(1)]],
-  ["more rows than there are", (good: unknown[]) => good.with(1, Uint32Array.of(2, 1, 0, 0, 0))],
+  ["no words of tasks", (good: unknown[]) => good.with(1, new Uint32Array(RowTasks.Rows - 1))],
+  [
+    "more tasks than there are",
+    (good: unknown[]) => good.with(1, tasksOf([TaskKind.List]).with(RowTasks.Count, 2)),
+  ],
+  [
+    "rows after the table",
+    (good: unknown[]) => good.with(1, tasksOf([TaskKind.List]).with(RowTasks.First, 64)),
+  ],
   ["slots that are not a power of two", (good: unknown[]) => good.with(3, new Uint32Array(24))],
   ["slots that are missing", (good: unknown[]) => good.with(3, new Uint32Array(2))],
   ["a body of another length", (good: unknown[]) => good.with(0, Buffer.from("{}"))],
@@ -162,7 +201,7 @@ test.each([
   const body = Buffer.from('{"event":"e","properties":{}}'.padEnd(30));
   scanner.scan(body);
   const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
-  const good = [body, placeOf([0]), of.text, of.slots];
+  const good = [body, tasksOf([TaskKind.List]), of.text, of.slots];
   const call = scanner.findMembers as (...given: unknown[]) => number;
   expect(() => call(...changed([...good, new Uint32Array(80), noChanges]))).toThrow(Error);
 });
@@ -176,8 +215,8 @@ test("the addon finds members in the rows of a body that is scanned in parts", (
   const values: string[] = [];
   for (let left = 7; left > 0; left -= 2) {
     const entries = new Uint32Array(80);
-    const place = placeOf([0, 1].slice(0, left));
-    const count = few.findMembers(body, place, of.text, of.slots, entries, noChanges);
+    const tasks = tasksOf([TaskKind.List, TaskKind.List].slice(0, left));
+    const count = few.findMembers(body, tasks, of.text, of.slots, entries, noChanges);
     for (let at = 0; at < count * Found.Words; at += Found.Words)
       values.push(
         body.toString("latin1", entries[at + Found.ValueStart], entries[at + Found.ValueEnd]),
@@ -187,6 +226,7 @@ test("the addon finds members in the rows of a body that is scanned in parts", (
   expect(values).toEqual(["0", "1", "2", "3", "4", "5", "6"]);
   few.finish();
   few.release();
-  const given = [body, placeOf([0]), of.text, of.slots, new Uint32Array(80), noChanges] as const;
+  const tasks = tasksOf([TaskKind.List]);
+  const given = [body, tasks, of.text, of.slots, new Uint32Array(80), noChanges] as const;
   expect(() => few.findMembers(...given)).toThrow(Error);
 });

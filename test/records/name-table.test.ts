@@ -1,13 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  isUnknown,
-  KnownName,
-  NamedRows,
-  NameResult,
-  NameTable,
-} from "../../src/records/name-table.ts";
+import { KnownName, NameTable } from "../../src/records/name-table.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
+import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
 import { findNamesInSlots } from "../kit/reference-scanner/names.ts";
@@ -48,20 +43,48 @@ const item = fc.oneof(
   fc.constantFrom("1", "[]", "{}", "null"),
 );
 
-/** Returns the results of the rows of a body that was scanned. */
-function resultsOf(find: typeof findNames, body: Buffer, table: NameTable<string>): number[] {
+interface Named {
+  readonly value: number;
+  readonly kind: number;
+  readonly removals: number;
+}
+const itemBytesMax = 60;
+
+/** Returns the tasks of the rows of a body that was scanned, and their counts. */
+function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>) {
   const count = scanner.table[Header.RowCount]!;
-  const rows = new Uint32Array(NamedRows.Results + count);
-  rows[NamedRows.Count] = count;
-  const others = find(body, scanner.table, table.slots, rows);
-  const results = [...rows.subarray(NamedRows.Results)];
-  expect(others).toBe(results.filter((result) => result !== 0).length);
-  return results;
+  const tasks = createRowTasks(count);
+  tasks[RowTasks.Count] = count;
+  tasks[RowTasks.ItemBytesMax] = itemBytesMax;
+  find(body, scanner.table, table.slots, tasks);
+  const rows = Array.from({ length: count }, (_, index): Named => {
+    const at = RowTasks.Rows + index * RowTask.Words;
+    const [value, kind, removals] = [RowTask.Value, RowTask.Kind, RowTask.Removals].map(
+      (word) => tasks[at + word]!,
+    ) as [number, number, number];
+    return { value, kind, removals };
+  });
+  return { rows, counts: [...tasks.subarray(0, RowTasks.Rows)] };
 }
 
-/** Returns the result of each row, with the value that the table has for it. */
-function valuesOf(results: readonly number[], table: NameTable<string>): (string | number)[] {
-  return results.map((result) => (isUnknown(result) ? "unknown" : (table.get(result) ?? result)));
+/** Returns the tasks, with the name that the table has in place of the value. */
+function namedIn(table: NameTable<string>, { rows, counts }: ReturnType<typeof tasksOf>) {
+  return {
+    counts,
+    rows: rows.map(({ value, kind, removals }) =>
+      isFound(kind) ? { name: table.get(value), kind, removals } : { kind },
+    ),
+  };
+}
+
+function isFound(kind: number): boolean {
+  return kind === TaskKind.Unruled || kind >= TaskKind.TooLarge;
+}
+
+/** Returns the task that the tests store for a name. */
+function taskFor(name: Buffer) {
+  const kinds = [TaskKind.Unruled, TaskKind.Apply, TaskKind.List, TaskKind.ListIfAny, TaskKind.Cut];
+  return { kind: kinds[name.length % kinds.length]!, removals: name.length };
 }
 
 function nameOf(body: Buffer, row: number): Buffer {
@@ -84,16 +107,21 @@ test("the addon finds the same names as the reference, and each name that was st
         if (scanner.scan(body) !== ScanStatus.Ok) return;
         const table = new NameTable<string>();
         for (let time = 0; time < 4; time++) {
-          const results = resultsOf(findNames, body, table);
-          const values = valuesOf(results, table);
-          expect(values).toEqual(valuesOf(resultsOf(findNamesInSlots, body, table), table));
-          for (const [row, result] of results.entries()) {
+          const native = tasksOf(findNames, body, table);
+          expect(namedIn(table, native)).toEqual(
+            namedIn(table, tasksOf(findNamesInSlots, body, table)),
+          );
+          for (const [row, { kind, value, removals }] of native.rows.entries()) {
             const name = nameOf(body, row);
-            const isIdle = name.length % 2 === 0;
-            if (isUnknown(result)) table.store(result, name, isIdle ? undefined : `${name}`);
-            else if (result !== NameResult.Unread) found++;
-            if (typeof values[row] === "string" && values[row] !== "unknown")
-              expect(values[row]).toBe(`${name}`);
+            if (!isFound(kind)) continue;
+            found++;
+            expect(table.get(value)).toBe(`${name}`);
+            const isLarge = kind === TaskKind.TooLarge;
+            expect(taskFor(name)).toEqual({ kind: isLarge ? taskFor(name).kind : kind, removals });
+          }
+          for (const [row, { kind, value }] of native.rows.entries()) {
+            const name = nameOf(body, row);
+            if (kind === TaskKind.Unknown) table.store(value, name, `${name}`, taskFor(name));
           }
         }
       },
@@ -120,15 +148,14 @@ test("a table has the last names of any number of names, and no wrong value", ()
   for (const body of bodies) {
     for (let time = 1; time <= 3; time++) {
       scanner.scan(body);
-      const results = resultsOf(findNames, body, table);
-      for (const [row, result] of results.entries())
-        if (!isUnknown(result)) expect(table.get(result)).toBe(`${nameOf(body, row)}`);
-      for (const [row, result] of results.entries()) {
+      const { rows } = tasksOf(findNames, body, table);
+      for (const [row, { kind, value }] of rows.entries())
+        if (isFound(kind)) expect(table.get(value)).toBe(`${nameOf(body, row)}`);
+      for (const [row, { kind, value }] of rows.entries()) {
         const name = nameOf(body, row);
-        if (isUnknown(result)) table.store(result, name, `${name}`);
+        if (kind === TaskKind.Unknown) table.store(value, name, `${name}`, taskFor(name));
       }
-      const known = results.filter((result) => !isUnknown(result)).length;
-      if (time === 3) expect(known).toBeGreaterThan(35);
+      if (time === 3) expect(rows.filter(({ kind }) => isFound(kind)).length).toBeGreaterThan(35);
     }
   }
 });
@@ -140,40 +167,44 @@ test("no byte outside the body is read for a table with wrong offsets", () => {
     fc.property(fc.array(fc.nat({ max: 0xffff_ffff }), { minLength: 2, maxLength: 2 }), (span) => {
       expect(scanner.scan(body)).toBe(ScanStatus.Ok);
       scanner.table.set(span, Header.Words + Row.EventStart);
-      const [result] = resultsOf(findNames, body, table);
+      const [task] = tasksOf(findNames, body, table).rows;
       const [start, end] = span as [number, number];
       const isInside = start + 1 < end - 1 && end - 1 <= body.length;
-      expect(isUnknown(result!)).toBe(isInside && end - start - 2 <= bytesMax);
+      const isShort = end - start - 2 <= bytesMax;
+      expect(task!.kind).toBe(isInside && isShort ? TaskKind.Unknown : TaskKind.Unread);
     }),
   );
 });
 
 type Arguments = readonly [Buffer, Uint32Array, Uint32Array, Uint32Array];
 
+function oneTask(): Uint32Array {
+  const tasks = createRowTasks(1);
+  tasks[RowTasks.Count] = 1;
+  return tasks;
+}
+
 test.each<[string, (good: Arguments) => readonly unknown[]]>([
   ["no argument", () => []],
   ["a body that is a text", ([, ...others]) => ["{}", ...others]],
   ["a table without a row", ([body, , ...others]) => [body, new Uint32Array(20), ...others]],
-  ["slots that are bytes", ([body, table, , rows]) => [body, table, Buffer.alloc(64), rows]],
-  ["no slot", ([body, table, , rows]) => [body, table, new Uint32Array(15), rows]],
-  ["three slots", ([body, table, , rows]) => [body, table, new Uint32Array(48), rows]],
-  ["no rows", ([body, table, slots]) => [body, table, slots, new Uint32Array(1)]],
-  ["no space for the results", ([...good]) => [...good.slice(0, 3), Uint32Array.of(0, 2, 0)]],
-  ["rows after the table", ([...good]) => [...good.slice(0, 3), Uint32Array.of(64, 1, 0)]],
+  ["slots that are bytes", ([body, table, , tasks]) => [body, table, Buffer.alloc(80), tasks]],
+  ["no slot", ([body, table, , tasks]) => [body, table, new Uint32Array(19), tasks]],
+  ["three slots", ([body, table, , tasks]) => [body, table, new Uint32Array(60), tasks]],
+  ["no tasks", ([...good]) => good.with(3, new Uint32Array(RowTasks.Rows - 1))],
+  ["no space for the tasks", ([...good]) => good.with(3, oneTask().with(RowTasks.Count, 2))],
+  ["rows after the table", ([...good]) => good.with(3, oneTask().with(RowTasks.First, 64))],
   [
     "a first row that overflows",
-    ([...good]) => [...good.slice(0, 3), Uint32Array.of(0xffff_ffff, 1, 0)],
+    ([...good]) => good.with(3, oneTask().with(RowTasks.First, 0xffff_ffff)),
   ],
 ])("the addon throws for %s", (_, changed) => {
   const body = Buffer.from('{"event":"e"}');
   scanner.scan(body);
-  const good: Arguments = [
-    body,
-    scanner.table,
-    new NameTable<string>().slots,
-    Uint32Array.of(0, 1, 0),
-  ];
-  const call = findNames as (...given: unknown[]) => number;
-  expect(call(...good)).toBe(1);
+  const tasks = oneTask();
+  const good: Arguments = [body, scanner.table, new NameTable<string>().slots, tasks];
+  const call = findNames as (...given: unknown[]) => void;
+  call(...good);
+  expect(tasks[RowTasks.Unknown]).toBe(1);
   expect(() => call(...changed(good))).toThrow(TypeError);
 });

@@ -27,8 +27,8 @@ test.each([
   ["has an extra number", "Row.Later", (layout) => ({ ...layout, "Row.Later": 1 })],
   [
     "has another order of arguments",
-    "MemberPlace.FirstRow",
-    (layout) => ({ ...layout, "MemberPlace.FirstRow": 3 }),
+    "RowTasks.Rows",
+    (layout) => ({ ...layout, "RowTasks.Rows": 3 }),
   ],
   ["has another hash of names", "NameHash.Long", (layout) => ({ ...layout, "NameHash.Long": 1 })],
   ["lacks a number", "Line.Flags", ({ "Line.Flags": _, ...rest }) => rest],

@@ -6,6 +6,7 @@ import { Ascii } from "../../platform/base/ascii.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { isPlain } from "../../records/item-view.ts";
 import { createNativeScanner } from "../../records/native.ts";
+import { createRowTasks, RowTasks, setTask, TaskKind } from "../../records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../records/table.ts";
 import { Outcome, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRules, compileRules, RuleEffect } from "../../rules/compile.ts";
@@ -121,9 +122,11 @@ export class RulesTrial {
         view.row = Header.Words + row * Row.Words;
         return isPlain(view) ? rules.planOf(view, false) : undefined;
       });
+      const tasks = createRowTasks(rowCount);
+      tasks[RowTasks.Count] = rowCount;
       for (const [row, plan] of planned.entries())
-        if (plan?.needsMembers === true) applier.addRow(row, 0);
-      applier.find(this.#scanner, body);
+        if (plan?.needsMembers === true) setTask(tasks, row, TaskKind.List);
+      applier.find(this.#scanner, body, tasks);
       for (const [row, plan] of planned.entries()) {
         if (plan === undefined) continue;
         view.row = Header.Words + row * Row.Words;

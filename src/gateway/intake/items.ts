@@ -22,7 +22,7 @@ import {
 import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
 import { hasReadableParts } from "../../rules/cookieless.ts";
-import { SchemaResult } from "../../rules/event-schema.ts";
+import { type SchemaCheck, SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import type { QuarantinedItem } from "./quarantine-port.ts";
@@ -77,7 +77,8 @@ export class ItemTaker {
   readonly #cursor: Cursor;
   readonly #createScanner: ((rows: number) => Scanner) | undefined;
   readonly #slowScanner: Scanner;
-  #ruledItems: RuledItems | undefined = undefined;
+  #ruledSlice: RuledItems | undefined = undefined;
+  #ruledSingle: RuledItems | undefined = undefined;
   /** Whether any item of the slice has a ruling. */
   #isRuled = false;
   #filterCode: FilterCode = "dropped_by_rule";
@@ -113,25 +114,38 @@ export class ItemTaker {
 
   /** Returns false if all items of the slice are unruled. */
   #applyRules(job: Job, rules: CompiledRules, { first, end }: Rows): boolean {
+    const ruled = this.#ruled;
+    if (job.additions !== undefined) {
+      // Each item must be rewritten before the rules see it.
+      ruled.forget();
+      return true;
+    }
     try {
-      return this.#ruled.takeRows(rules, job, this.#cursor, { first, end });
+      return ruled.takeRows(rules, job, job, { first, end });
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       // The items are then given to the rules one by one, so that only the faulty one fails.
       this.#reportOnce(bug);
-      this.#ruled.forget();
+      ruled.forget();
       return true;
     }
   }
 
   get #ruled(): RuledItems {
-    this.#ruledItems ??= new RuledItems({
-      changeItems: this.#slowScanner.changeItems,
-      findNames: this.#slowScanner.findNames,
-      createScanner: this.#createScanner!,
-      rowsMax: rowsAtOnceMax,
-    });
-    return this.#ruledItems;
+    this.#ruledSlice ??= this.#createRuled(rowsAtOnceMax, false);
+    return this.#ruledSlice;
+  }
+
+  /** Takes items that were rewritten. */
+  get #ruledAlone(): RuledItems {
+    this.#ruledSingle ??= this.#createRuled(1, true);
+    return this.#ruledSingle;
+  }
+
+  #createRuled(rowsMax: number, takesAll: boolean): RuledItems {
+    const { changeItems, findNames } = this.#slowScanner;
+    const createScanner = this.#createScanner!;
+    return new RuledItems({ changeItems, findNames, createScanner, rowsMax, takesAll });
   }
 
   #takeItem(job: Job, index: number, row: number): void {
@@ -181,19 +195,23 @@ export class ItemTaker {
   #followRuling(job: Job, row: number): ItemView | undefined {
     const verdict = this.#verdict;
     const cursor = this.#cursor;
-    let ruling = this.#ruled.rulingOf(row);
+    let ruled = this.#ruled;
+    let ruling = ruled.rulingOf(row);
     let item: ItemView = cursor;
+    let at = row;
     if (ruling === Ruling.Unruled || ruling === Ruling.None) {
       const whole = this.#wholeItem(job, verdict);
       if (whole === undefined || ruling === Ruling.Unruled) return whole ?? cursor;
       item = whole;
-      ruling = this.#ruled.take(job.rules!, job, { item, scanner: this.#scannerOf(job, item) });
-      if (ruling === Ruling.Changed) item = this.#ruled.changedSingle;
-    } else if (ruling === Ruling.Changed) {
-      item = this.#ruled.changedItem(row);
+      ruled = this.#ruledAlone;
+      at = (item.row - Header.Words) / Row.Words;
+      const items = { body: item.body, scanner: this.#scannerOf(job, item) };
+      if (!ruled.takeRows(job.rules!, job, items, { first: at, end: at + 1 })) return item;
+      ruling = ruled.rulingOf(at);
     }
+    if (ruling === Ruling.Changed) item = ruled.changedItem(at);
     if (ruling === Ruling.Unruled) return item;
-    if (ruling === Ruling.Same) return this.#applySchema(job, item);
+    if (ruling === Ruling.Same) return this.#applySchema(job, item, ruled.check);
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       refuse(verdict, "event_too_large", detail);
@@ -201,7 +219,7 @@ export class ItemTaker {
     }
     if (ruling === Ruling.NoCookielessId) {
       verdict.drop = "no_cookieless_id";
-      verdict.detail = this.#ruled.refusal;
+      verdict.detail = ruled.refusal;
       return item;
     }
     if (ruling === Ruling.NoSalt) {
@@ -211,13 +229,13 @@ export class ItemTaker {
     if (ruling !== Ruling.Changed) {
       this.#filterCode = ruling === Ruling.Quarantined ? "quarantined" : "dropped_by_rule";
       if (ruling === Ruling.Quarantined)
-        this.#quarantine(job, { reason: "rule", detail: "", rule: this.#ruled.rule?.name });
+        this.#quarantine(job, { reason: "rule", detail: "", rule: ruled.rule?.name });
       return undefined;
     }
     verdict.changedByRules = true;
-    verdict.hidesAddress = this.#ruled.isCookieless;
+    verdict.hidesAddress = ruled.isCookieless;
     const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
-    return changed === undefined ? item : this.#applySchema(job, changed);
+    return changed === undefined ? item : this.#applySchema(job, changed, ruled.check);
   }
 
   /** Returns the item in plain form, with the additions of the request; undefined on an error. */
@@ -241,8 +259,7 @@ export class ItemTaker {
    * Applies the mode of the event's schema to what it has found. Returns undefined if the item goes
    * into quarantine.
    */
-  #applySchema(job: Job, item: ItemView): ItemView | undefined {
-    const { check } = this.#ruled;
+  #applySchema(job: Job, item: ItemView, check: SchemaCheck | undefined): ItemView | undefined {
     if (check === undefined) return item;
     const { schema, errors, stamp } = check;
     const isValid = errors.length === 0;
@@ -286,7 +303,7 @@ export class ItemTaker {
           : this.#plainForm.withAdditions(plain, additions, verdict);
       if (whole === undefined || !hasReadableParts(whole)) return undefined;
       const scanner = this.#slowScanner;
-      const item = this.#ruled.withoutVisitor(rules, job, { item: whole, scanner });
+      const item = this.#ruledAlone.withoutVisitor(rules, job, { item: whole, scanner });
       return item === whole && additions !== undefined ? normalForm() : item;
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;

@@ -4,11 +4,18 @@
 
 import { Buffer } from "node:buffer";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
-import { type ItemView, isPlain } from "../../records/item-view.ts";
-import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../records/name-table.ts";
+import type { ItemView } from "../../records/item-view.ts";
+import type { NameFunctions } from "../../records/name-table.ts";
+import {
+  createRowTasks,
+  needsMembers,
+  RowTask,
+  RowTasks,
+  TaskKind,
+} from "../../records/row-tasks.ts";
 import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
-import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
+import type { CompiledRule, CompiledRules, Plan } from "../../rules/compile.ts";
 import { FlagSearch } from "../../rules/cookieless.ts";
 import type { SchemaCheck } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
@@ -16,20 +23,19 @@ import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts
 /** What the rules decide about an item. */
 export const Ruling = {
   /** No rule and no schema is for events of the name. */
-  Unruled: -2,
+  Unruled: TaskKind.Unruled,
   /** The item has not been given to the rules yet, because it must be rewritten first. */
-  None: -1,
-  ...Outcome,
+  None: TaskKind.Rewrite,
   /** The rules must read the item, but it is too large. */
-  TooLarge: 10,
+  TooLarge: TaskKind.TooLarge,
+  ...Outcome,
 } as const;
 export type Ruling = (typeof Ruling)[keyof typeof Ruling];
 
-interface RuledRequest extends RequestOfRules {
-  /** Its table has the items of the body. */
+/** Items in the table of a scanner. */
+interface ScannedItems {
+  readonly body: Buffer;
   readonly scanner: Scanner;
-  /** If this is set, each item is rewritten before the rules see it. Its name stays the same. */
-  readonly additions: string | undefined;
 }
 
 /** The indexes of rows, from the first one to before `end`. */
@@ -45,228 +51,188 @@ interface RuledItemsOptions extends ChangeFunctions, NameFunctions {
   readonly createScanner: (rows: number) => Scanner;
   /** Maximum number of items in a slice. */
   readonly rowsMax: number;
+  /** Whether all items are given to the rules. Otherwise only plain ones are. */
+  readonly takesAll: boolean;
 }
 
 export class RuledItems {
   readonly #applier: RuleApplier;
   readonly #findNames: NameFunctions["findNames"];
-  /** The words of NamedRows. */
-  readonly #named: Uint32Array;
-  readonly #slice: ChangedItems;
-  readonly #single: ChangedItems;
-  readonly #rulings: Int8Array;
-  /** Rows of changed items in the table of `#slice`, by the row of the slice. */
-  readonly #changedRows: Uint32Array;
-  /** The rows whose members the applier opens. */
-  readonly #opened: Uint32Array;
-  readonly #rulesOf: (CompiledRule | undefined)[] = [];
+  readonly #changed: ChangedItems;
+  readonly #takesAll: boolean;
+  /** The words of RowTasks. The outcome of a row replaces the kind of its task. */
+  readonly #tasks: Uint32Array;
+  readonly #view: Cursor = { body: Buffer.alloc(0), table: new Uint32Array(0), row: 0 };
+  /** The plans of rows. If it is not set, the plans are those of the names' values. */
   readonly #plans: (Plan | undefined)[] = [];
+  #hasPlans = false;
+  readonly #rulesOf: (CompiledRule | undefined)[] = [];
   readonly #checksOf: (SchemaCheck | undefined)[] = [];
   readonly #refusalsOf: string[] = [];
   readonly #isCookielessOf: boolean[] = [];
   readonly #flags = new FlagSearch();
-  #first = 0;
-  /** The rule that filtered or quarantined the item of the last call. */
+  /** The rule that filtered or quarantined the item of the last `rulingOf`. */
   rule: CompiledRule | undefined = undefined;
-  /** What the schema of the item of the last call has found, unless the item is not stored. */
+  /** What the schema of the item has found, unless the item is not stored. */
   check: SchemaCheck | undefined = undefined;
-  /** Whether the item of the last call has got the ids of a cookieless event. */
+  /** Whether the item has got the ids of a cookieless event. */
   isCookieless = false;
-  /** Why the item of the last call cannot have them. */
+  /** Why the item cannot have them. */
   refusal = "";
 
-  constructor({ createScanner, rowsMax, findNames, changeItems }: RuledItemsOptions) {
+  constructor({ createScanner, rowsMax, findNames, changeItems, takesAll }: RuledItemsOptions) {
+    this.#takesAll = takesAll;
     this.#findNames = findNames;
-    this.#named = new Uint32Array(NamedRows.Results + rowsMax);
     this.#applier = new RuleApplier({ changeItems });
-    const scanner = createScanner(1);
-    this.#slice = new ChangedItems(scanner, rowsMax);
-    this.#single = new ChangedItems(scanner, 1);
-    this.#rulings = new Int8Array(rowsMax);
-    this.#changedRows = new Uint32Array(rowsMax);
-    this.#opened = new Uint32Array(rowsMax);
+    this.#changed = new ChangedItems(createScanner(1), rowsMax);
+    this.#tasks = createRowTasks(rowsMax);
+    this.#tasks[RowTasks.ItemBytesMax] = slowItemBytesMax;
   }
 
-  /**
-   * Applies the rules to the plain items of rows. Returns false if all items are unruled. Changes
-   * the row of the view.
-   */
+  /** Applies the rules to the items of rows. Returns false if all items are unruled. */
   takeRows(
     rules: CompiledRules,
-    request: RuledRequest,
-    view: Cursor,
+    request: RequestOfRules,
+    { body, scanner }: ScannedItems,
     { first, end }: Rows,
   ): boolean {
-    this.#first = first;
-    if (!this.#findPlans(rules, view, { first, end }) && rules.cookieless === undefined)
-      return false;
+    const tasks = this.#tasks;
+    const view = this.#view;
+    view.body = body;
+    view.table = scanner.table;
+    tasks[RowTasks.First] = first;
+    tasks[RowTasks.Count] = end - first;
+    this.#findNames(body, view.table, rules.namedPlans.slots, tasks);
+    this.#hasPlans =
+      this.#takesAll || rules.cookieless !== undefined || tasks[RowTasks.Unknown]! > 0;
+    if (this.#hasPlans) this.#plan(rules, request);
+    if (tasks[RowTasks.Ruled] === 0) return false;
     const applier = this.#applier;
     applier.begin(rules, request);
-    const flags = rules.cookieless === undefined ? undefined : this.#flags;
-    if (end > first) flags?.begin(view.body, endOfRow(view, end - 1));
-    const named = this.#named;
-    const rulings = this.#rulings;
-    const hasAdditions = request.additions !== undefined;
-    let hasUnknown = false;
-    let opened = 0;
-    for (let row = first; row < end; row++) {
-      const at = row - first;
-      const result = named[NamedRows.Results + at]!;
-      const isUnruled = result === 0 && flags === undefined;
-      rulings[at] = isUnruled ? Ruling.Unruled : Ruling.None;
-      if (isUnruled || hasAdditions) continue;
-      view.row = Header.Words + row * Row.Words;
-      if (result === NameResult.Unread && !isPlain(view)) continue;
-      const hasFlag = flags?.isIn(view) === true;
-      if (result === 0 && !hasFlag) {
-        rulings[at] = Ruling.Unruled;
-        continue;
-      }
-      const plan = rules.namedPlans.get(result) ?? rules.planOf(view, request.isEngage);
-      if (isUnknown(result)) hasUnknown = true;
-      this.#plans[at] = plan;
-      const needsMembers = hasFlag || plan?.needsMembers === true;
-      const ruling = rulingBefore(view, plan, needsMembers);
-      rulings[at] = ruling;
-      if (ruling !== Ruling.None) continue;
-      if (!needsMembers) {
-        this.#apply(view, row, false);
-        continue;
-      }
-      const removals = flags === undefined ? plan!.removals : 0;
-      applier.addRow(row, removals);
-      if (removals === 0) this.#opened[opened++] = row;
-      if (!plan!.isIdleWithoutMembers) continue;
-      // This is final unless a member is found.
-      rulings[at] = Ruling.Same;
-      this.#checksOf[at] = undefined;
-    }
-    if (hasUnknown) this.#storePlans(rules, view, { first, end });
-    applier.find(request.scanner, view.body);
-    for (let row = applier.nextCut(view.table); row >= 0; row = applier.nextCut(view.table)) {
-      this.#rulings[row - first] = Ruling.Changed;
-      this.#changedRows[row - first] = applier.changeCount - 1;
-      this.#isCookielessOf[row - first] = false;
-    }
-    for (let index = 0; index < opened; index++) {
-      const row = this.#opened[index]!;
-      if (this.#rulings[row - first] === Ruling.Same && row !== applier.nextRow) continue;
-      view.row = Header.Words + row * Row.Words;
-      this.#apply(view, row, true);
-    }
-    this.#slice.take(applier, view);
+    const needsMembers = tasks[RowTasks.Members]! > 0;
+    if (needsMembers) applier.find(scanner, body, tasks);
+    if (!needsMembers || tasks[RowTasks.Applied]! > 0) this.#apply(rules);
+    this.#changed.take(applier, view);
     return true;
   }
 
-  /** Returns false if all items are unruled. */
-  #findPlans({ namedPlans }: CompiledRules, { body, table }: ItemView, rows: Rows): boolean {
-    const named = this.#named;
-    named[NamedRows.First] = rows.first;
-    named[NamedRows.Count] = rows.end - rows.first;
-    return this.#findNames(body, table, namedPlans.slots, named) > 0;
-  }
-
-  #storePlans(
-    { namedPlans }: CompiledRules,
-    { body, table }: ItemView,
-    { first, end }: Rows,
-  ): void {
-    for (let row = first; row < end; row++) {
-      const result = this.#named[NamedRows.Results + row - first]!;
-      if (!isUnknown(result)) continue;
-      const words = Header.Words + row * Row.Words;
-      const [start, end] = [table[words + Row.EventStart]! + 1, table[words + Row.EventEnd]! - 1];
-      const plan = this.#plans[row - first]!;
-      namedPlans.store(result, body.subarray(start, end), isIdle(plan) ? undefined : plan);
+  /** Plans the rows whose names are not known, and those of cookieless events. */
+  #plan(rules: CompiledRules, { isEngage }: RequestOfRules): void {
+    const { namedPlans, cookieless } = rules;
+    const tasks = this.#tasks;
+    const view = this.#view;
+    const first = tasks[RowTasks.First]!;
+    const count = tasks[RowTasks.Count]!;
+    const { body, table } = view;
+    const flags = cookieless === undefined ? undefined : this.#flags;
+    if (count > 0) flags?.begin(body, endOfRow(view, first + count - 1));
+    // A new name can replace a name that another row has, so all plans are read before.
+    for (let index = 0; index < count; index++) {
+      const task = taskAt(index);
+      view.row = Header.Words + (first + index) * Row.Words;
+      this.#plans[index] = isNamed(tasks[task + RowTask.Kind]!)
+        ? namedPlans.get(tasks[task + RowTask.Value]!)
+        : rules.planOf(view, isEngage);
+    }
+    tasks[RowTasks.Ruled] = 0;
+    tasks[RowTasks.Members] = 0;
+    for (let index = 0; index < count; index++) {
+      const task = taskAt(index);
+      view.row = Header.Words + (first + index) * Row.Words;
+      const plan = this.#plans[index];
+      let kind = tasks[task + RowTask.Kind]!;
+      if (kind === TaskKind.Unknown) {
+        const [start, end] = [table[view.row + Row.EventStart]!, table[view.row + Row.EventEnd]!];
+        const name = body.subarray(start + 1, end - 1);
+        namedPlans.store(tasks[task + RowTask.Value]!, name, plan!, plan!.task);
+      }
+      if (this.#takesAll || kind !== TaskKind.Rewrite) {
+        kind = plan?.task.kind ?? TaskKind.Unruled;
+        // An item without a name is dropped by the guards.
+        if (plan !== undefined && flags?.isIn(view) === true)
+          kind = plan.isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
+        const bytes = table[view.row + Row.ItemEnd]! - table[view.row + Row.ItemStart]!;
+        if (needsMembers(kind) && bytes > slowItemBytesMax) kind = TaskKind.TooLarge;
+        tasks[task + RowTask.Removals] = plan?.task.removals ?? 0;
+      }
+      tasks[task + RowTask.Kind] = kind;
+      if (kind !== TaskKind.Unruled) tasks[RowTasks.Ruled]!++;
+      if (needsMembers(kind)) tasks[RowTasks.Members]!++;
     }
   }
 
-  #apply(view: Cursor, row: number, hasMembers: boolean): void {
+  /** Applies the rules to the rows that are not finished yet. */
+  #apply({ namedPlans }: CompiledRules): void {
     const applier = this.#applier;
-    const at = row - this.#first;
-    const outcome = applier.apply(view, this.#plans[at]!, row, hasMembers);
-    this.#rulings[at] = outcome;
-    if (outcome > Outcome.Changed) {
-      this.#rulesOf[at] = applier.rule;
-      this.#refusalsOf[at] = applier.refusal;
-      return;
+    const tasks = this.#tasks;
+    const view = this.#view;
+    const first = tasks[RowTasks.First]!;
+    const count = tasks[RowTasks.Count]!;
+    for (let index = 0; index < count; index++) {
+      const task = taskAt(index);
+      const kind = tasks[task + RowTask.Kind]!;
+      const hasMembers =
+        kind === TaskKind.List ||
+        (kind === TaskKind.ListIfAny && tasks[task + RowTask.Result] !== 0);
+      if (!hasMembers && kind !== TaskKind.Apply) continue;
+      const row = first + index;
+      view.row = Header.Words + row * Row.Words;
+      const plan = this.#hasPlans
+        ? this.#plans[index]
+        : namedPlans.get(tasks[task + RowTask.Value]!);
+      const outcome = applier.apply(view, plan!, row, hasMembers);
+      tasks[task + RowTask.Kind] = outcome;
+      if (outcome > Outcome.Changed) {
+        this.#rulesOf[index] = applier.rule;
+        this.#refusalsOf[index] = applier.refusal;
+        continue;
+      }
+      this.#checksOf[index] = applier.check;
+      this.#isCookielessOf[index] = applier.cookielessId !== undefined;
+      tasks[task + RowTask.Result] = applier.changeCount;
     }
-    if (outcome === Outcome.Changed) {
-      this.#changedRows[at] = applier.changeCount - 1;
-      this.#isCookielessOf[at] = applier.cookielessId !== undefined;
-    }
-    this.#checksOf[at] = applier.check;
   }
 
-  /** Forgets what `takeRows` decided, so that `take` is called for each item. */
+  /** Forgets what `takeRows` decided: no item has been given to the rules. */
   forget(): void {
-    this.#rulings.fill(Ruling.None);
+    const tasks = this.#tasks;
+    tasks[RowTasks.First] = 0;
+    for (let at = RowTasks.Rows; at < tasks.length; at += RowTask.Words)
+      tasks[at + RowTask.Kind] = TaskKind.Rewrite;
   }
 
   /** Returns what `takeRows` decided about the item of a row. */
   rulingOf(row: number): Ruling {
-    const at = row - this.#first;
-    const ruling = this.#rulings[at] as Ruling;
-    if (ruling === Ruling.Unruled || ruling === Ruling.None) return ruling;
-    if (ruling > Ruling.Changed) {
-      this.rule = this.#rulesOf[at];
-      this.refusal = this.#refusalsOf[at] ?? "";
-      return ruling;
+    const tasks = this.#tasks;
+    const index = row - tasks[RowTasks.First]!;
+    const task = taskAt(index);
+    const ruling = tasks[task + RowTask.Kind] as Ruling | TaskKind;
+    switch (ruling) {
+      case TaskKind.Cut:
+      case TaskKind.ListIfAny:
+        this.check = undefined;
+        this.isCookieless = false;
+        return tasks[task + RowTask.Result] === 0 ? Ruling.Same : Ruling.Changed;
+      case Ruling.Same:
+      case Ruling.Changed:
+        this.check = this.#checksOf[index];
+        this.isCookieless = this.#isCookielessOf[index]!;
+        return ruling;
+      case Ruling.Filtered:
+      case Ruling.Quarantined:
+      case Ruling.NoCookielessId:
+        this.rule = this.#rulesOf[index];
+        this.refusal = this.#refusalsOf[index] ?? "";
+        return ruling;
+      default:
+        return ruling as Ruling;
     }
-    this.check = this.#checksOf[at];
-    this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[at]!;
-    return ruling;
   }
 
   /** Returns the changed item of a row. Valid until the next call. */
   changedItem(row: number): ItemView {
-    return this.#slice.item(this.#changedRows[row - this.#first]!);
-  }
-
-  /** Applies the rules to one plain item, in the table of the scanner. */
-  take(
-    rules: CompiledRules,
-    request: RequestOfRules,
-    { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
-  ): Ruling {
-    const applier = this.#applier;
-    this.check = undefined;
-    this.isCookieless = false;
-    const row = (item.row - Header.Words) / Row.Words;
-    const rows = { first: row, end: row + 1 };
-    const hasFlag = this.#hasFlag(rules, item);
-    if (!this.#findPlans(rules, item, rows) && !hasFlag) return Ruling.Unruled;
-    const result = this.#named[NamedRows.Results]!;
-    const plan = rules.namedPlans.get(result) ?? rules.planOf(item, request.isEngage);
-    this.#plans[0] = plan;
-    this.#storePlans(rules, item, rows);
-    const needsMembers = hasFlag || plan?.needsMembers === true;
-    const before = rulingBefore(item, plan, needsMembers);
-    if (before !== Ruling.None) return before;
-    applier.begin(rules, request);
-    const removals = rules.cookieless === undefined ? plan!.removals : 0;
-    if (needsMembers) {
-      applier.addRow(row, removals);
-      applier.find(scanner, item.body);
-    }
-    if (removals !== 0) {
-      if (applier.nextCut(item.table) < 0) return Ruling.Same;
-      this.#single.take(applier, item);
-      return Ruling.Changed;
-    }
-    const outcome = applier.apply(item, plan!, row, needsMembers);
-    this.rule = applier.rule;
-    this.isCookieless = applier.cookielessId !== undefined;
-    this.refusal = applier.refusal;
-    this.check = applier.check;
-    if (outcome === Outcome.Changed) this.#single.take(applier, item);
-    return outcome;
-  }
-
-  #hasFlag({ cookieless }: CompiledRules, item: ItemView): boolean {
-    if (cookieless === undefined) return false;
-    this.#flags.begin(item.body, item.table[item.row + Row.ItemEnd]!);
-    return this.#flags.isIn(item);
+    const tasks = this.#tasks;
+    return this.#changed.item(tasks[taskAt(row - tasks[RowTasks.First]!) + RowTask.Result]! - 1);
   }
 
   /**
@@ -284,26 +250,18 @@ export class RuledItems {
     const outcome = applier.removeVisitor(item, scanner);
     if (outcome === Outcome.NoSalt) return undefined;
     if (outcome !== Outcome.Changed) return item;
-    this.#single.take(applier, item);
-    return this.changedSingle;
-  }
-
-  /** Returns the item that `take` has changed. Valid until the next call. */
-  get changedSingle(): ItemView {
-    return this.#single.item(0);
+    this.#changed.take(applier, item);
+    return this.#changed.item(0);
   }
 }
 
-/** Returns the ruling if it does not depend on the rules of the plan, else None. */
-function rulingBefore(
-  { table, row }: ItemView,
-  plan: Plan | undefined,
-  needsMembers: boolean,
-): Ruling {
-  // The guards drop an item without a name.
-  if (plan === undefined || (plan.rules.length === 0 && !needsMembers)) return Ruling.Unruled;
-  const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
-  return needsMembers && bytes > slowItemBytesMax ? Ruling.TooLarge : Ruling.None;
+function taskAt(index: number): number {
+  return RowTasks.Rows + index * RowTask.Words;
+}
+
+/** Whether the words of a row are those of its event's name. */
+function isNamed(kind: number): boolean {
+  return kind === TaskKind.Unruled || kind >= TaskKind.TooLarge;
 }
 
 function endOfRow({ table }: ItemView, row: number): number {

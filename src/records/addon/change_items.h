@@ -22,9 +22,7 @@ enum ChangeWord : uint32_t {
   kChangePropertyTypes = 3,
   /** 1 if the row of the changed item is only its span, because the text must be scanned. */
   kChangeNeedsScan = 4,
-  /** A bit for each rule of a change that findMembers has added. Not read here. */
-  kChangeRules = 5,
-  kChangeWords = 6,
+  kChangeWords = 5,
 };
 
 enum EditWord : uint32_t {

@@ -187,9 +187,9 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
   if (state.resume == 0) state.finish();
 }
 
-size_t EventScanner::find_members(const uint8_t* text, const MemberRows& rows,
+size_t EventScanner::find_members(const uint8_t* text, const RowTasks& rows,
                                   const MemberNames& names, const FoundList& found,
-                                  CutList& cuts) noexcept {
+                                  const CutList& cuts) noexcept {
   if (state_ == nullptr || last_length_ == kNoScan) return kCannotFind;
   return penstock::find_members(state_->index, text, rows, names, found, cuts);
 }

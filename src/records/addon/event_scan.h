@@ -177,7 +177,7 @@ void choose_processor_code() noexcept;
 struct CutList;
 struct FoundList;
 struct MemberNames;
-struct MemberRows;
+struct RowTasks;
 
 class EventScanner {
  public:
@@ -208,8 +208,8 @@ class EventScanner {
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
   /** Finds members in the text that was scanned last. find_members.h describes the arguments. */
-  size_t find_members(const uint8_t* text, const MemberRows& rows, const MemberNames& names,
-                      const FoundList& found, CutList& cuts) noexcept;
+  size_t find_members(const uint8_t* text, const RowTasks& rows, const MemberNames& names,
+                      const FoundList& found, const CutList& cuts) noexcept;
 
   void finish() noexcept;
 

@@ -20,33 +20,45 @@ uint32_t four_bytes(const uint8_t* text) noexcept {
 
 bool is_space(uint8_t c) noexcept { return c <= ' '; }
 
+size_t lowest_bit(uint32_t bits) noexcept { return static_cast<size_t>(__builtin_ctz(bits)); }
+
 class Finder {
  public:
   Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names, const FoundList& found,
-         CutList& cuts) noexcept
-      : index_(index), text_(text), names_(names), found_(found), cuts_(cuts) {
+         const CutList& cuts, size_t cuts_end) noexcept
+      : index_(index), text_(text), names_(names), found_(found), cuts_(cuts), cuts_end_(cuts_end) {
     if ((names.flags & kListsAll) != 0) filter_ = ~uint64_t{0};
   }
 
   size_t count() const noexcept { return count_; }
 
-  /** Lists the members of a row, or cuts those that one of the rules removes. */
-  bool take(const uint32_t* row, uint32_t number, uint32_t rules) noexcept {
+  size_t cuts_end() const noexcept { return cuts_end_; }
+
+  /** Lists the members of a row. Returns false if the text has changed. */
+  bool list(const uint32_t* row, uint32_t number) noexcept {
+    row_ = number;
+    rules_ = 0;
+    return walk_fields(row);
+  }
+
+  /**
+   * Cuts the members of a row that one of the rules removes. `applied` gets the rules that have
+   * removed any. Returns false if the text has changed.
+   */
+  bool cut(const uint32_t* row, uint32_t number, uint32_t rules, uint32_t& applied) noexcept {
     row_ = number;
     rules_ = rules;
-    change_ = cuts_.end;
+    const size_t change = cuts_end_;
     applied_ = 0;
     needs_scan_ = 0;
     property_types_ = row[kPropertyTypes];
     if (!walk_fields(row)) return false;
-    if (applied_ == 0) return true;
-    if (cuts_.end <= cuts_.capacity) {
-      const size_t edits = (cuts_.end - change_ - kChangeWords) / kEditWords;
-      const uint32_t words[kChangeWords] = {number,           static_cast<uint32_t>(edits),
-                                            row[kFieldTypes], property_types_,
-                                            needs_scan_,      applied_};
-      std::memcpy(cuts_.words + change_, words, sizeof words);
-    }
+    applied = applied_;
+    if (applied == 0 || cuts_end_ > cuts_.capacity) return true;
+    const size_t edits = (cuts_end_ - change - kChangeWords) / kEditWords;
+    const uint32_t words[kChangeWords] = {number, static_cast<uint32_t>(edits), row[kFieldTypes],
+                                          property_types_, needs_scan_};
+    std::memcpy(cuts_.words + change, words, sizeof words);
     return true;
   }
 
@@ -149,7 +161,7 @@ class Finder {
     uint32_t end = *cursor_;
     while (end > member.value + 1 && is_space(text_[end - 1])) end--;
     if (removing != 0) {
-      cut(slot, member, end, cut_count++ == member.ordinal);
+      cut_member(slot, member, end, cut_count++ == member.ordinal);
       applied_ |= removing & (~removing + 1);
     } else {
       put(place, {row_, path, member.container, member.ordinal, member.start, member.value, end,
@@ -159,14 +171,15 @@ class Finder {
   }
 
   /** Cuts a member with one comma. `is_first`: no member is left before it. */
-  void cut(const uint32_t* slot, const Member& member, uint32_t end, bool is_first) noexcept {
-    if (applied_ == 0) cuts_.end += kChangeWords;
+  void cut_member(const uint32_t* slot, const Member& member, uint32_t end,
+                  bool is_first) noexcept {
+    if (applied_ == 0) cuts_end_ += kChangeWords;
     const uint32_t next = *cursor_;
     const uint32_t edit[kEditWords] = {is_first ? member.start : member.separator,
                                        is_first && text_[next] == ',' ? next + 1 : end, 0, 0};
-    const size_t at = cuts_.end;
-    cuts_.end += kEditWords;
-    if (cuts_.end <= cuts_.capacity) std::memcpy(cuts_.words + at, edit, sizeof edit);
+    const size_t at = cuts_end_;
+    cuts_end_ += kEditWords;
+    if (cuts_end_ <= cuts_.capacity) std::memcpy(cuts_.words + at, edit, sizeof edit);
     const uint32_t part = slot[kSlotRowPart];
     if (part == kRowPartSpan) needs_scan_ = 1;
     else if (part != kNoRowPart) property_types_ &= ~(uint32_t{15} << (part & 31));
@@ -269,7 +282,8 @@ class Finder {
   const uint8_t* const text_;
   const MemberNames& names_;
   const FoundList& found_;
-  CutList& cuts_;
+  const CutList& cuts_;
+  size_t cuts_end_;
   /** Most members have no slot. */
   uint64_t filter_ = names_.filter;
   Cursor cursor_ = nullptr;
@@ -278,8 +292,7 @@ class Finder {
   /** The row that is taken, and the rules that remove members of it. */
   uint32_t row_ = 0;
   uint32_t rules_ = 0;
-  /** The change of the row, its rules, and its other words. */
-  size_t change_ = 0;
+  /** The rules that have removed members of the row, and words of its change. */
   uint32_t applied_ = 0;
   uint32_t needs_scan_ = 0;
   uint32_t property_types_ = 0;
@@ -304,16 +317,37 @@ uint64_t member_bit(const uint8_t* name, size_t length) noexcept {
   return uint64_t{1} << ((8 * length + last + size_t{3} * name[length / 2]) & 63);
 }
 
-size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& rows,
-                    const MemberNames& names, const FoundList& found, CutList& cuts) noexcept {
-  Finder finder(index, text, names, found, cuts);
-  const uint32_t* words = rows.rows;
-  for (size_t at = 0; at < rows.row_count; at++, words += kPlaceRowWords) {
-    const uint32_t number = words[0];
-    if (number >= rows.row_capacity) continue;
-    const uint32_t* const row = rows.table + kHeaderWords + size_t{number} * kRowWords;
-    if (!finder.take(row, number, words[1])) return kCannotFind;
+size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows,
+                    const MemberNames& names, const FoundList& found,
+                    const CutList& cuts) noexcept {
+  uint32_t* const counts = rows.words;
+  Finder finder(index, text, names, found, cuts, counts[kTasksChangesEnd]);
+  const uint32_t* row = rows.table + kHeaderWords + rows.first * kRowWords;
+  uint32_t* task = rows.words + kTasksRows;
+  uint32_t to_apply = 0;
+  for (size_t at = 0; at < rows.count; at++, row += kRowWords, task += kTaskWords) {
+    const uint32_t kind = task[kTaskKind];
+    const auto number = static_cast<uint32_t>(rows.first + at);
+    if (kind == kRowToApply) {
+      to_apply++;
+    } else if (kind == kRowToList || kind == kRowToListIfAny) {
+      const size_t before = finder.count();
+      if (!finder.list(row, number)) return kCannotFind;
+      const bool any = finder.count() != before;
+      task[kTaskResult] = any ? 1 : 0;
+      if (any || kind == kRowToList) to_apply++;
+    } else if (kind == kRowToCut) {
+      uint32_t applied = 0;
+      if (!finder.cut(row, number, task[kTaskRemovals], applied)) return kCannotFind;
+      task[kTaskResult] = applied == 0 ? 0 : ++counts[kTasksChanges];
+      if (applied == 0) continue;
+      counts[kTasksChangedBytes] += row[kItemEnd] - row[kItemStart];
+      for (; applied != 0; applied &= applied - 1)
+        counts[kTasksRuleChanges + lowest_bit(applied)]++;
+    }
   }
+  counts[kTasksChangesEnd] = static_cast<uint32_t>(finder.cuts_end());
+  counts[kTasksApplied] = to_apply;
   return finder.count();
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "event_scan.h"
+#include "row_tasks.h"
 #include "token_index.h"
 
 namespace penstock {
@@ -84,16 +85,6 @@ enum MemberLevel : uint32_t {
   kSetOnceLevel = 2,
 };
 
-/** The words of the argument `place` of findMembers. The rows follow, with kPlaceRowWords each. */
-enum MemberPlace : uint32_t {
-  kPlaceRowCount = 0,
-  /** The end of the changes before the call, and then after it. */
-  kPlaceChangesEnd = 1,
-  kPlaceFirstRow = 2,
-  /** The index of a row, and a bit for each rule that removes members of it. */
-  kPlaceRowWords = 2,
-};
-
 /**
  * Returns the hash of a name at a level: over its length, and its first, middle and last bytes,
  * because most members have no slot. found-members.ts has the same function.
@@ -114,34 +105,26 @@ struct MemberNames {
   uint64_t filter;
 };
 
-struct MemberRows {
-  const uint32_t* table;
-  size_t row_capacity;
-  /** A row has kPlaceRowWords words. If it has rules, its members are cut, otherwise listed. */
-  const uint32_t* rows;
-  size_t row_count;
-};
-
 struct FoundList {
   uint32_t* words;
   /** Number of entries for which there is space. */
   size_t capacity;
 };
 
-/** Changes are added at `end`. If it exceeds the capacity, not all of them are written. */
+/** Changes are added at the end. If it exceeds the capacity, not all of them are written. */
 struct CutList {
   uint32_t* words;
   size_t capacity;
-  size_t end;
 };
 
 inline constexpr size_t kCannotFind = SIZE_MAX;
 
 /**
- * Returns the number of entries. If it exceeds the capacity, only the first ones are written.
- * Returns kCannotFind if the text is not the one whose tokens are in the index.
+ * Finds the members of the rows with such a task, and writes the results of the rows and the counts
+ * of the tasks. Returns the number of entries. If it exceeds the capacity, only the first ones are
+ * written. Returns kCannotFind if the text is not the one whose tokens are in the index.
  */
-size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& rows,
-                    const MemberNames& names, const FoundList& found, CutList& cuts) noexcept;
+size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows,
+                    const MemberNames& names, const FoundList& found, const CutList& cuts) noexcept;
 
 }  // namespace penstock

@@ -37,42 +37,65 @@ uint32_t name_hash(const uint8_t* name, size_t length) noexcept {
   return static_cast<uint32_t>(mixed(hash, length) >> 32);
 }
 
-uint32_t value_of(const KnownNames& names, const uint8_t* name, size_t length) noexcept {
+/** Writes the value, the task and the removals of a name. */
+void take_name(const KnownNames& names, const uint8_t* name, size_t length, uint32_t* task) noexcept {
   const uint32_t hash = name_hash(name, length);
   const size_t mask = names.slot_count - 1;
+  // If all slots are taken, other bits of the hash choose the name to replace.
+  size_t free = (hash + (hash >> 24) % kProbesMax) & mask;
   for (size_t probe = 0; probe < kProbesMax; probe++) {
     const size_t index = (hash + probe) & mask;
     const uint32_t* const slot = names.slots + index * kNameWords;
-    if (slot[kNameBytes] == 0) return kUnknownName + static_cast<uint32_t>(index);
-    if (slot[kNameBytes] == length && std::memcmp(slot + kNameText, name, length) == 0)
-      return slot[kNameValue];
+    if (slot[kNameBytes] == 0) {
+      free = index;
+      break;
+    }
+    if (slot[kNameBytes] == length && std::memcmp(slot + kNameText, name, length) == 0) {
+      task[kTaskValue] = slot[kNameValue];
+      task[kTaskKind] = slot[kNameKind];
+      task[kTaskRemovals] = slot[kNameRemovals];
+      return;
+    }
   }
-  // Other bits of the hash choose the name to replace.
-  return kUnknownName + static_cast<uint32_t>((hash + (hash >> 24) % kProbesMax) & mask);
+  task[kTaskValue] = static_cast<uint32_t>(free);
+  task[kTaskKind] = kUnknownRow;
 }
 
-uint32_t result_of(const uint8_t* text, size_t length, const uint32_t* row,
-                   const KnownNames& names) noexcept {
+void take_row(const uint8_t* text, size_t length, const uint32_t* row, const KnownNames& names,
+              uint32_t* task) noexcept {
   const bool plain =
       row[kMoreTypes] >> kItemFlagsShift == 0 && (row[kFieldTypes] & kContainerIds) == 0;
-  if (!plain || (row[kFieldTypes] >> 4 * kEvent & 15) != kPlainString) return kUnreadName;
+  task[kTaskKind] = plain ? kUnreadRow : kRowToRewrite;
+  if (!plain || (row[kFieldTypes] >> 4 * kEvent & 15) != kPlainString) return;
   const size_t start = size_t{row[kFirstFieldStart + 2 * kEvent]} + 1;
   const size_t end = size_t{row[kFirstFieldStart + 2 * kEvent + 1]} - 1;
-  if (start >= end || end > length || end - start > kNameBytesMax) return kUnreadName;
-  return value_of(names, text + start, end - start);
+  if (start >= end || end > length || end - start > kNameBytesMax) return;
+  take_name(names, text + start, end - start, task);
 }
 
 }  // namespace
 
-size_t find_names(const uint8_t* text, size_t length, const NamedItems& items,
-                  const KnownNames& names, uint32_t* results) noexcept {
-  const uint32_t* row = items.table + kHeaderWords + items.first * kRowWords;
-  size_t others = 0;
-  for (size_t at = 0; at < items.count; at++, row += kRowWords) {
-    results[at] = result_of(text, length, row, names);
-    others += results[at] != 0;
+void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
+                const KnownNames& names) noexcept {
+  const uint32_t* row = rows.table + kHeaderWords + rows.first * kRowWords;
+  uint32_t* task = rows.words + kTasksRows;
+  const uint32_t bytes_max = rows.words[kTasksItemBytesMax];
+  uint32_t ruled = 0;
+  uint32_t unknown = 0;
+  uint32_t members = 0;
+  for (size_t at = 0; at < rows.count; at++, row += kRowWords, task += kTaskWords) {
+    take_row(text, length, row, names, task);
+    uint32_t& kind = task[kTaskKind];
+    if (kind == kUnruledRow) continue;
+    ruled++;
+    unknown += kind == kUnknownRow || kind == kUnreadRow;
+    if (!needs_members(kind)) continue;
+    if (row[kItemEnd] - row[kItemStart] > bytes_max) kind = kTooLargeRow;
+    else members++;
   }
-  return others;
+  rows.words[kTasksRuled] = ruled;
+  rows.words[kTasksUnknown] = unknown;
+  rows.words[kTasksMembers] = members;
 }
 
 }  // namespace penstock

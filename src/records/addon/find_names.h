@@ -1,39 +1,27 @@
-// Finds the values of event names in a hash table of known names. Independent of Node. The rules of
-// a project fill the table with the names that its events have. `../name-table.ts` documents the
-// layout, and a test checks that both files agree.
+// Finds the event names of rows in a hash table of known names, and writes what is to do with each
+// row. Independent of Node. The rules of a project fill the table with the names that its events
+// have. `../name-table.ts` documents the layout, and a test checks that both files agree.
 //
 // The offsets of the table of rows are not trusted. No byte outside the text, the rows, the slots
-// and the results is touched.
+// and the tasks is touched.
 
 #pragma once
 
-#include "event_scan.h"
+#include "row_tasks.h"
 
 namespace penstock {
 
 /** The words of a slot. kNameBytes is 0 in a free slot. */
 enum KnownName : uint32_t {
   kNameBytes = 0,
+  /** The words of the rows whose events have the name. */
   kNameValue = 1,
-  kNameText = 2,
-  kNameWords = 16,
+  kNameKind = 2,
+  kNameRemovals = 3,
+  kNameText = 4,
+  kNameWords = 20,
 };
 inline constexpr uint32_t kNameBytesMax = (kNameWords - kNameText) * sizeof(uint32_t);
-
-/** The words of the argument `rows` of findNames. The results of the rows follow. */
-enum NamedRows : uint32_t {
-  kNamedFirst = 0,
-  kNamedCount = 1,
-  kNamedResults = 2,
-};
-
-/** Results that are no values of the table. Values are below kUnknownName. */
-enum NameResult : uint32_t {
-  /** A name that is not in the table. The index of the slot for it is added. */
-  kUnknownName = 0x80000000,
-  /** The item is not plain, or its name is not a short string without escapes. */
-  kUnreadName = UINT32_MAX,
-};
 
 struct KnownNames {
   const uint32_t* slots;
@@ -41,14 +29,8 @@ struct KnownNames {
   size_t slot_count;
 };
 
-struct NamedItems {
-  const uint32_t* table;
-  size_t first;
-  size_t count;
-};
-
-/** Writes a result for each row. Returns the number of results that are not 0. */
-size_t find_names(const uint8_t* text, size_t length, const NamedItems& items,
-                  const KnownNames& names, uint32_t* results) noexcept;
+/** Writes the words of each row, and the counts of tasks. */
+void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
+                const KnownNames& names) noexcept;
 
 }  // namespace penstock

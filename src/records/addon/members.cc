@@ -1,11 +1,9 @@
-// EventScanner.findMembers(body: Uint8Array, place: Uint32Array, names: Uint8Array, slots:
+// EventScanner.findMembers(body: Uint8Array, tasks: Uint32Array, names: Uint8Array, slots:
 // Uint32Array, found: Uint32Array, changes: Uint32Array): number. Returns the number of entries.
-// The number may exceed the space in `found`; then only the entries that fit are written. `place`
-// has the words of MemberPlace, and then the rows.
+// The number may exceed the space in `found`; then only the entries that fit are written.
 //
-// findNames(body: Uint8Array, table: Uint32Array, slots: Uint32Array, rows: Uint32Array): number.
-// Writes the results to `rows`, which has the words of NamedRows. Returns the number of results
-// that are not 0.
+// findNames(body: Uint8Array, table: Uint32Array, slots: Uint32Array, tasks: Uint32Array): void.
+// Both write their results to `tasks`, which has the words of RowTasks.
 //
 // changeItems(body: Uint8Array, table: Uint32Array, changes: Uint32Array, texts: Uint8Array,
 // secret: Uint8Array, target: Uint8Array, targetTable: Uint32Array): number. Writes the changed
@@ -72,32 +70,33 @@ napi_value change_items_call(napi_env env, napi_callback_info info) {
   return result;
 }
 
+/** Reads the tasks of rows of a table. Returns false if the rows are outside of either. */
+bool get_tasks(napi_env env, napi_value value, const Table& table, RowTasks& tasks) {
+  Table words{};
+  if (!get_words(env, value, words) || words.length < kTasksRows) return false;
+  tasks = {table.words, words.words[kTasksFirst], words.words[kTasksCount], words.words};
+  const size_t row_capacity = item_table(table).row_capacity;
+  return tasks.count <= (words.length - kTasksRows) / kTaskWords && tasks.count <= row_capacity &&
+         tasks.first <= row_capacity - tasks.count;
+}
+
 napi_value find_names_call(napi_env env, napi_callback_info info) {
   size_t count = 4;
   napi_value arguments[4];
   Body body{};
   Table table{};
   Table slots{};
-  Table rows{};
+  RowTasks tasks{};
   if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 4 ||
       !get_body(env, arguments[0], body) || !get_table(env, arguments[1], table) ||
-      !get_words(env, arguments[2], slots) || !get_words(env, arguments[3], rows)) {
-    return throw_type_error(env, "findNames: expects a body, a table, slots and rows");
+      !get_words(env, arguments[2], slots) || !get_tasks(env, arguments[3], table, tasks)) {
+    return throw_type_error(env, "findNames: expects a body, a table, slots, and tasks of its rows");
   }
   const size_t slot_count = slots.length / kNameWords;
   if (!is_power_of_two(slot_count))
     return throw_type_error(env, "findNames: the number of slots must be a power of two");
-  if (rows.length < kNamedResults || rows.words[kNamedCount] > rows.length - kNamedResults)
-    return throw_type_error(env, "findNames: there is no space for the results");
-  const NamedItems items{table.words, rows.words[kNamedFirst], rows.words[kNamedCount]};
-  const size_t row_capacity = item_table(table).row_capacity;
-  if (items.count > row_capacity || items.first > row_capacity - items.count)
-    return throw_type_error(env, "findNames: the rows are outside the table");
-  const size_t others = find_names(body.bytes, body.length, items, {slots.words, slot_count},
-                                   rows.words + kNamedResults);
-  napi_value result = nullptr;
-  napi_create_uint32(env, static_cast<uint32_t>(others), &result);
-  return result;
+  find_names(body.bytes, body.length, tasks, {slots.words, slot_count});
+  return nullptr;
 }
 
 }  // namespace
@@ -107,16 +106,14 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   napi_value arguments[6];
   napi_value self = nullptr;
   Body body{};
-  Table place{};
   Body names_text{};
   Table slots{};
   Table found{};
   Table changes{};
   if (napi_get_cb_info(env, info, &count, arguments, &self, nullptr) != napi_ok || count < 6 ||
-      !get_body(env, arguments[0], body) || !get_words(env, arguments[1], place) ||
-      !get_body(env, arguments[2], names_text) || !get_words(env, arguments[3], slots) ||
+      !get_body(env, arguments[0], body) || !get_body(env, arguments[2], names_text) || !get_words(env, arguments[3], slots) ||
       !get_words(env, arguments[4], found) || !get_words(env, arguments[5], changes)) {
-    return throw_type_error(env, "findMembers: expects a body, rows, names, slots and two lists");
+    return throw_type_error(env, "findMembers: expects a body, tasks, names, slots and two lists");
   }
   Binding* const binding = get_idle_binding(env, self);
   if (binding == nullptr) return nullptr;
@@ -125,9 +122,9 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   if (napi_get_reference_value(env, binding->table, &scanned) != napi_ok ||
       !get_table(env, scanned, table))
     return throw_type_error(env, "EventScanner: the table has been detached");
-  if (place.length < kPlaceFirstRow ||
-      place.words[kPlaceRowCount] > (place.length - kPlaceFirstRow) / kPlaceRowWords)
-    return throw_type_error(env, "findMembers: the rows are missing");
+  RowTasks tasks{};
+  if (!get_tasks(env, arguments[1], table, tasks))
+    return throw_type_error(env, "findMembers: expects tasks of rows in the table");
   const size_t slot_count =
       slots.length < kNamesWords ? 0 : (slots.length - kNamesWords) / kSlotWords;
   if (!is_power_of_two(slot_count))
@@ -138,19 +135,16 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
       head + kNamesWords, slot_count,
       head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
   };
-  const MemberRows rows{table.words, item_table(table).row_capacity, place.words + kPlaceFirstRow,
-                        place.words[kPlaceRowCount]};
   const FoundList list{found.words, found.length / kFoundWords};
-  CutList cuts{changes.words, changes.length, place.words[kPlaceChangesEnd]};
+  const CutList cuts{changes.words, changes.length};
   const size_t entries = body.length == binding->scanner.last_length()
-                             ? binding->scanner.find_members(body.bytes, rows, names, list, cuts)
+                             ? binding->scanner.find_members(body.bytes, tasks, names, list, cuts)
                              : kCannotFind;
   if (entries == kCannotFind) {
     napi_throw_error(env, nullptr,
                      "EventScanner: findMembers needs the unchanged body of the last scan");
     return nullptr;
   }
-  place.words[kPlaceChangesEnd] = static_cast<uint32_t>(cuts.end);
   napi_value result = nullptr;
   napi_create_double(env, static_cast<double>(entries), &result);
   return result;

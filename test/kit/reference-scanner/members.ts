@@ -6,12 +6,12 @@ import {
   levelIn,
   type MemberFinder,
   MemberLevel,
-  MemberPlace,
   NameSlot,
   Names,
   NamesFlag,
   RowPart,
 } from "../../../src/records/found-members.ts";
+import { needsMembers, RowTask, RowTasks, TaskKind } from "../../../src/records/row-tasks.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.ts";
 import { type JsonNode, parseTree } from "./parse.ts";
 
@@ -42,32 +42,52 @@ function namesIn(text: Uint8Array, words: Uint32Array): Map<string, NameWords> {
 /** Finds and cuts members of the rows. The changes are written only if there is space for all. */
 export function findMembersInTree(
   table: Uint32Array,
-  ...[body, place, text, slots, found, changes]: Parameters<MemberFinder["findMembers"]>
+  ...[body, tasks, text, slots, found, changes]: Parameters<MemberFinder["findMembers"]>
 ): number {
   const flags = slots[Names.Flags]!;
   const names = namesIn(text, slots);
   const entries: number[][] = [];
   const changed: number[] = [];
-  const rowCount = place[MemberPlace.RowCount]!;
-  for (let index = 0; index < rowCount; index++) {
-    const at = MemberPlace.FirstRow + index * MemberPlace.RowWords;
-    const [row, rules] = [place[at]!, place[at + 1]!];
+  tasks[RowTasks.Applied] = 0;
+  for (let index = 0; index < tasks[RowTasks.Count]!; index++) {
+    const task = RowTasks.Rows + index * RowTask.Words;
+    const kind = tasks[task + RowTask.Kind]!;
+    if (kind === TaskKind.Apply) tasks[RowTasks.Applied]!++;
+    if (!needsMembers(kind)) continue;
+    const row = tasks[RowTasks.First]! + index;
     const members = membersOf(table, body, row, { names, flags });
-    if (rules !== 0) changed.push(...changeOf(table, body, row, { members, rules }));
-    else
-      for (const { isContainer, level, entry } of members) {
-        const isListed = isContainer
-          ? (flags & NamesFlag.ListsContainers) !== 0
-          : entry[Found.Path] !== 0 ||
-            ((flags & NamesFlag.ListsAll) !== 0 && level === MemberLevel.Properties);
-        if (isListed) entries.push(entry);
-      }
+    if (kind === TaskKind.Cut) {
+      const rules = tasks[task + RowTask.Removals]!;
+      const { applied, words } = changeOf(table, body, row, { members, rules });
+      changed.push(...words);
+      tasks[task + RowTask.Result] = applied === 0 ? 0 : ++tasks[RowTasks.Changes]!;
+      if (applied !== 0) tasks[RowTasks.ChangedBytes]! += bytesOf(table, row);
+      for (let rule = 0; rule < 32; rule++)
+        tasks[RowTasks.RuleChanges + rule]! += (applied >>> rule) & 1;
+      continue;
+    }
+    const before = entries.length;
+    for (const { isContainer, level, entry } of members) {
+      const isListed = isContainer
+        ? (flags & NamesFlag.ListsContainers) !== 0
+        : entry[Found.Path] !== 0 ||
+          ((flags & NamesFlag.ListsAll) !== 0 && level === MemberLevel.Properties);
+      if (isListed) entries.push(entry);
+    }
+    const hasAny = entries.length > before;
+    tasks[task + RowTask.Result] = hasAny ? 1 : 0;
+    if (hasAny || kind === TaskKind.List) tasks[RowTasks.Applied]!++;
   }
   found.set(entries.flat().slice(0, Math.floor(found.length / Found.Words) * Found.Words));
-  const end = place[MemberPlace.ChangesEnd]! + changed.length;
+  const end = tasks[RowTasks.ChangesEnd]! + changed.length;
   if (end <= changes.length) changes.set(changed, end - changed.length);
-  place[MemberPlace.ChangesEnd] = end;
+  tasks[RowTasks.ChangesEnd] = end;
   return entries.length;
+}
+
+function bytesOf(table: Uint32Array, row: number): number {
+  const at = Header.Words + row * Row.Words;
+  return table[at + Row.ItemEnd]! - table[at + Row.ItemStart]!;
 }
 
 interface TreeMember {
@@ -124,13 +144,13 @@ function membersOf(
   return all;
 }
 
-/** Returns the words of the change that removes members of a row; none if it has no such member. */
+/** Returns the change that removes members of a row, and the rules that have removed any. */
 function changeOf(
   table: Uint32Array,
   body: Buffer,
   row: number,
   { members, rules }: { readonly members: readonly TreeMember[]; readonly rules: number },
-): number[] {
+): { readonly applied: number; readonly words: readonly number[] } {
   const at = Header.Words + row * Row.Words;
   const edits: number[][] = [];
   const cutIn = new Map<number, number>();
@@ -151,8 +171,9 @@ function changeOf(
     if (words.rowPart === RowPart.Span) needsScan = 1;
     else if (words.rowPart !== RowPart.None) types &= ~(0xf << words.rowPart);
   }
-  if (applied === 0) return [];
+  if (applied === 0) return { applied, words: [] };
   edits.sort(([one], [other]) => one! - other!);
   const fieldTypes = table[at + Row.FieldTypes]!;
-  return [row, edits.length, fieldTypes, types >>> 0, needsScan, applied >>> 0, ...edits.flat()];
+  const words = [row, edits.length, fieldTypes, types >>> 0, needsScan, ...edits.flat()];
+  return { applied, words };
 }

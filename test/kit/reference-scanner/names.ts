@@ -1,35 +1,47 @@
-// Finds the values of event names, like the addon, but by comparing decoded texts with all slots.
+// Finds the event names of rows, like the addon, but by comparing decoded texts with all slots.
 
 import { isPlain } from "../../../src/records/item-view.ts";
-import {
-  KnownName,
-  NamedRows,
-  type NameFunctions,
-  NameResult,
-} from "../../../src/records/name-table.ts";
+import { KnownName, type NameFunctions } from "../../../src/records/name-table.ts";
+import { needsMembers, RowTask, RowTasks, TaskKind } from "../../../src/records/row-tasks.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.ts";
 
 const nameBytesMax = (KnownName.Words - KnownName.Text) * Uint32Array.BYTES_PER_ELEMENT;
 
-export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots, rows) => {
-  const [first, count] = [rows[NamedRows.First]!, rows[NamedRows.Count]!];
-  const known = namesIn(slots);
-  for (let at = 0; at < count; at++) {
-    const name = nameOf(body, table, Header.Words + (first + at) * Row.Words);
-    rows[NamedRows.Results + at] =
-      name === undefined
-        ? NameResult.Unread
-        : (known.get(name) ?? NameResult.Unknown + freeSlotOf(slots));
+export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots, tasks) => {
+  const [first, count] = [tasks[RowTasks.First]!, tasks[RowTasks.Count]!];
+  const known = slotsByName(slots);
+  const kinds: number[] = [];
+  for (let index = 0; index < count; index++) {
+    const row = Header.Words + (first + index) * Row.Words;
+    const task = RowTasks.Rows + index * RowTask.Words;
+    const name = nameOf(body, table, row);
+    const slot = name === undefined ? undefined : known.get(name);
+    let kind: number = isPlain({ table, row }) ? TaskKind.Unread : TaskKind.Rewrite;
+    if (slot !== undefined) {
+      tasks[task + RowTask.Value] = slots[slot + KnownName.Value]!;
+      kind = slots[slot + KnownName.Kind]!;
+      tasks[task + RowTask.Removals] = slots[slot + KnownName.Removals]!;
+    } else if (name !== undefined) {
+      kind = TaskKind.Unknown;
+      tasks[task + RowTask.Value] = freeSlotOf(slots);
+    }
+    const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
+    if (needsMembers(kind) && bytes > tasks[RowTasks.ItemBytesMax]!) kind = TaskKind.TooLarge;
+    tasks[task + RowTask.Kind] = kind;
+    kinds.push(kind);
   }
-  return rows.subarray(NamedRows.Results, NamedRows.Results + count).filter(Boolean).length;
+  const isUnnamed = (kind: number) => kind === TaskKind.Unknown || kind === TaskKind.Unread;
+  tasks[RowTasks.Ruled] = kinds.filter((kind) => kind !== TaskKind.Unruled).length;
+  tasks[RowTasks.Unknown] = kinds.filter(isUnnamed).length;
+  tasks[RowTasks.Members] = kinds.filter(needsMembers).length;
 };
 
-function namesIn(slots: Uint32Array): Map<string, number> {
+function slotsByName(slots: Uint32Array): Map<string, number> {
   const names = new Map<string, number>();
   for (let at = 0; at < slots.length; at += KnownName.Words) {
     const start = (at + KnownName.Text) * slots.BYTES_PER_ELEMENT;
     const bytes = Buffer.from(slots.buffer, start, slots[at + KnownName.Bytes]!);
-    if (bytes.length > 0) names.set(bytes.toString(), slots[at + KnownName.Value]!);
+    if (bytes.length > 0) names.set(bytes.toString(), at);
   }
   return names;
 }

@@ -1,0 +1,79 @@
+// What is to do with the rows of a slice because of a project's rules. `../row-tasks.ts` documents
+// the layout, and a test checks that both files agree.
+
+#pragma once
+
+#include "event_scan.h"
+
+namespace penstock {
+
+/** The words before the tasks of the rows. */
+enum RowTasksWord : uint32_t {
+  /** The index of the first row, and the number of rows. */
+  kTasksFirst = 0,
+  kTasksCount = 1,
+  /** Maximum bytes of an item whose members are found. */
+  kTasksItemBytesMax = 2,
+  /** The results of findNames: numbers of rows that are ruled, and of those with these tasks. */
+  kTasksRuled = 3,
+  kTasksUnknown = 4,
+  kTasksMembers = 5,
+  /** The end and number of the changes before findMembers, and then after it. */
+  kTasksChangesEnd = 6,
+  kTasksChanges = 7,
+  /** Sum of the bytes of the items for which findMembers has added changes. */
+  kTasksChangedBytes = 8,
+  /** Number of rows to which the rules must be applied after findMembers. */
+  kTasksApplied = 9,
+  /** For each of the first rules, the number of changes that findMembers has added for it. */
+  kTasksRuleChanges = 10,
+  kTasksRows = 42,
+};
+
+/** The words of a row. */
+enum RowTaskWord : uint32_t {
+  /** The value of the event's name. If the name is unknown, the index of the slot for it. */
+  kTaskValue = 0,
+  kTaskKind = 1,
+  /** A bit for each rule that removes members of the row. */
+  kTaskRemovals = 2,
+  /** The result of findMembers. */
+  kTaskResult = 3,
+  kTaskWords = 4,
+};
+
+/** Values of kTaskKind. */
+enum TaskKind : uint32_t {
+  /** No rule is for the event. */
+  kUnruledRow = 0,
+  /** The item is not plain. */
+  kRowToRewrite = 1,
+  /** The event's name is not in the table. */
+  kUnknownRow = 2,
+  /** The name has no slot: it is not a short string without escapes. */
+  kUnreadRow = 3,
+  /** The members must be found, but the item is too large. */
+  kTooLargeRow = 4,
+  /** The rules must be applied, without members. */
+  kRowToApply = 5,
+  /** The members must be listed, and then the rules applied. */
+  kRowToList = 6,
+  /** The same, but the rules have no effect if there is no member. Result: whether there are any. */
+  kRowToListIfAny = 7,
+  /** Members must be removed. Result: the number of the change, from 1 on, or 0. */
+  kRowToCut = 8,
+};
+
+inline constexpr size_t kRemovingRulesMax = kTasksRows - kTasksRuleChanges;
+
+struct RowTasks {
+  const uint32_t* table;
+  /** The first of `count` rows is in the table. */
+  size_t first;
+  size_t count;
+  uint32_t* words;
+};
+
+inline bool needs_members(uint32_t task) noexcept { return task >= kRowToList && task <= kRowToCut; }
+
+}  // namespace penstock

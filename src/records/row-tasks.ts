@@ -1,0 +1,79 @@
+// What is to do with the rows of a slice because of a project's rules. The functions of the addon
+// fill and read the words. The C++ side (addon/row_tasks.h) has the same numbers. Loading the addon
+// compares both.
+
+/** The words before the tasks of the rows. */
+export const RowTasks = {
+  /** The index of the first row, and the number of rows. */
+  First: 0,
+  Count: 1,
+  /** Maximum bytes of an item whose members are found. */
+  ItemBytesMax: 2,
+  /** The results of `findNames`: numbers of ruled rows, of rows without a known name, and of rows of
+   * which members must be found. */
+  Ruled: 3,
+  Unknown: 4,
+  Members: 5,
+  /** The end and the number of the changes before `findMembers`, and then after it. */
+  ChangesEnd: 6,
+  Changes: 7,
+  /** Sum of the bytes of the items for which `findMembers` has added changes. */
+  ChangedBytes: 8,
+  /** Number of rows to which the rules must be applied after `findMembers`. */
+  Applied: 9,
+  /** For each of the first rules, the number of changes that `findMembers` has added for it. */
+  RuleChanges: 10,
+  Rows: 42,
+} as const;
+
+/** The words of a row. */
+export const RowTask = {
+  /** The value of the event's name. If the name is unknown, the index of the slot for it. */
+  Value: 0,
+  /** One of TaskKind. */
+  Kind: 1,
+  /** A bit for each rule that removes members of the row. */
+  Removals: 2,
+  /** The result of `findMembers`. */
+  Result: 3,
+  Words: 4,
+} as const;
+
+export const TaskKind = {
+  /** No rule is for the event. */
+  Unruled: 0,
+  /** The item is not plain. */
+  Rewrite: 1,
+  /** The event's name is not in the table of names. */
+  Unknown: 2,
+  /** The name has no slot: it is not a short string without escapes. */
+  Unread: 3,
+  /** The members must be found, but the item is too large. */
+  TooLarge: 4,
+  /** The rules must be applied, without members. */
+  Apply: 5,
+  /** The members must be listed, and then the rules applied. */
+  List: 6,
+  /** The same, but the rules have no effect if there is no member. Result: whether there is one. */
+  ListIfAny: 7,
+  /** Members must be removed. Result: the number of the row's change, from 1 on; 0 for none. */
+  Cut: 8,
+} as const;
+export type TaskKind = (typeof TaskKind)[keyof typeof TaskKind];
+
+/** The number of rules that have a bit in RowTask.Removals. */
+export const removingRulesMax = RowTasks.Rows - RowTasks.RuleChanges;
+
+/** Creates the tasks of at most `rows` rows. */
+export function createRowTasks(rows: number): Uint32Array {
+  return new Uint32Array(RowTasks.Rows + rows * RowTask.Words);
+}
+
+export function needsMembers(kind: number): boolean {
+  return kind >= TaskKind.List && kind <= TaskKind.Cut;
+}
+
+/** Sets what to do with the row at an index of the tasks, which is not known from its name. */
+export function setTask(tasks: Uint32Array, index: number, kind: TaskKind): void {
+  tasks[RowTasks.Rows + index * RowTask.Words + RowTask.Kind] = kind;
+}
