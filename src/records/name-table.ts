@@ -8,7 +8,7 @@ import type { TaskKind } from "./row-tasks.ts";
  * The words of a slot. Bytes, the length of the name, is 0 in a free slot. The others are words of
  * the rows whose events have the name.
  */
-export const KnownName = { Bytes: 0, Value: 1, Kind: 2, Removals: 3, Text: 4, Words: 20 } as const;
+export const KnownName = { Bytes: 0, Value: 1, Kind: 2, Argument: 3, Text: 4, Words: 20 } as const;
 
 export interface NameFunctions {
   /**
@@ -29,8 +29,8 @@ const namesKnownMax = 256;
 /** What to do with events of a name. */
 export interface NameTask {
   readonly kind: TaskKind;
-  /** RowTask.Removals of the rows. */
-  readonly removals: number;
+  /** RowTask.Argument of the rows. */
+  readonly argument: number;
 }
 
 /** A value for each of the last names of events. Clients choose the names, so the size is fixed. */
@@ -59,7 +59,7 @@ export class NameTable<Value> {
     slots[at + KnownName.Bytes] = name.length;
     slots[at + KnownName.Value] = slot;
     slots[at + KnownName.Kind] = task.kind;
-    slots[at + KnownName.Removals] = task.removals;
+    slots[at + KnownName.Argument] = task.argument;
     new Uint8Array(slots.buffer).set(name, (at + KnownName.Text) * slots.BYTES_PER_ELEMENT);
     this.#values[slot] = value;
   }

@@ -10,6 +10,7 @@ import * as lines from "./lines.ts";
 import type { NameFunctions } from "./name-table.ts";
 import * as names from "./name-table.ts";
 import * as tasks from "./row-tasks.ts";
+import * as samples from "./sample-hash.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
@@ -70,6 +71,7 @@ function ofThisVersion(addon: Addon): Addon {
     ...changes,
     ...names,
     ...tasks,
+    ...samples,
     Part,
   }).flatMap(([group, numbers]) =>
     Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),

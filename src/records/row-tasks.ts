@@ -32,8 +32,11 @@ export const RowTask = {
   Value: 0,
   /** One of TaskKind. */
   Kind: 1,
-  /** A bit for each rule that removes members of the row. */
-  Removals: 2,
+  /**
+   * Of a row to cut: a bit for each rule that removes members. Of a sampled row: the highest hash of
+   * a distinct id in the sample.
+   */
+  Argument: 2,
   /** The result of `findMembers`. */
   Result: 3,
   Words: 4,
@@ -58,10 +61,14 @@ export const TaskKind = {
   ListIfAny: 7,
   /** Members must be removed. Result: the number of the row's change, from 1 on; 0 for none. */
   Cut: 8,
+  /** The event is stored as it is if its distinct id is in the sample. Otherwise Apply. */
+  Sampled: 9,
+  /** The event is stored as it is. */
+  Same: 10,
 } as const;
 export type TaskKind = (typeof TaskKind)[keyof typeof TaskKind];
 
-/** The number of rules that have a bit in RowTask.Removals. */
+/** The number of rules that have a bit in the argument of a row to cut. */
 export const removingRulesMax = RowTasks.Rows - RowTasks.RuleChanges;
 
 /** Creates the tasks of at most `rows` rows. */

@@ -23,6 +23,7 @@ import {
   setTask,
   TaskKind,
 } from "../records/row-tasks.ts";
+import { SampleHash, sampleHash } from "../records/sample-hash.ts";
 import {
   Extra,
   ExtraShift,
@@ -53,7 +54,6 @@ import {
 } from "./cookieless.ts";
 import { EventMembers } from "./event-members.ts";
 import type { CompiledSchema, SchemaCheck } from "./event-schema.ts";
-import { sampleHash } from "./hashing.ts";
 import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
 import type { Scalar } from "./rules-file.ts";
@@ -699,7 +699,8 @@ function hashOfId(
   { start, end, type }: { start: number; end: number; type: TokenType },
 ): number {
   if (type === TokenType.EmptyString) return alwaysSampled;
-  if (type === TokenType.PlainString && end - start <= plainIdBytesMax && body[start + 1]! > 0x20)
+  const isShort = end - start - 2 <= SampleHash.IdBytesMax;
+  if (type === TokenType.PlainString && isShort && body[start + 1]! > 0x20)
     return sampleHash(body, start + 1, end - 1);
   return hashOfText(distinctIdText(body, start, end, type).text);
 }
@@ -712,9 +713,6 @@ const alwaysSampled = -1;
 
 /** Bytes of the longest text of a rule with quotes, if all its characters are escaped. */
 const comparedBytesMax = 6 * ruleTextCharsMax + 2;
-
-/** The stored text of a plain id of so many bytes is the id itself. */
-const plainIdBytesMax = 402;
 
 function hashOfText(text: string): number {
   if (text === "") return alwaysSampled;

@@ -526,6 +526,18 @@ function isRemoval({ index, removed }: CompiledRule): boolean {
   return index < removingRulesMax && removed !== undefined;
 }
 
+/** Whether the rule only samples, without conditions. */
+function isSample({ mode, isUnconditional, actions }: CompiledRule): boolean {
+  const isAlone = actions.length === 1 && actions[0]!.kind === "sample";
+  return isAlone && isUnconditional && mode === "enforce" && highestInSample({ actions }) >= 0;
+}
+
+/** Returns the highest hash in the sample of a rule; -1 if the sample is empty. */
+function highestInSample({ actions }: Pick<CompiledRule, "actions">): number {
+  const [action] = actions;
+  return action?.kind === "sample" ? Math.ceil(action.limit) - 1 : -1;
+}
+
 /** Returns the rules that remove a path and do nothing else, a bit for the index of each. */
 function removedByOf(rules: readonly CompiledRule[]): (path: number) => number {
   const removedBy: number[] = [];
@@ -660,18 +672,23 @@ class Plans {
       needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
       isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
     }
-    const removals =
-      onlyRules && !this.#isCookieless && rules.every(isRemoval)
-        ? rules.reduce((bits, { index }) => bits | (1 << index), 0)
-        : 0;
     let kind: TaskKind = rules.length === 0 ? TaskKind.Unruled : TaskKind.Apply;
-    if (removals !== 0) kind = TaskKind.Cut;
-    else if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
+    let argument = 0;
+    if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
+    if (rules.length > 0 && onlyRules) {
+      if (!this.#isCookieless && rules.every(isRemoval)) {
+        kind = TaskKind.Cut;
+        argument = rules.reduce((bits, { index }) => bits | (1 << index), 0);
+      } else if (rules.every(isSample)) {
+        kind = TaskKind.Sampled;
+        argument = Math.min(...rules.map(highestInSample));
+      }
+    }
     return {
       rules,
       needsMembers,
       isIdleWithoutMembers,
-      task: { kind, removals },
+      task: { kind, argument },
       schema,
     };
   }

@@ -1,4 +1,4 @@
-// The hashes of the rules: of values, and of distinct ids for samples.
+// The hash of values that rules hide.
 
 import { Buffer } from "node:buffer";
 import { createHash, createHmac, createSecretKey, hash, type KeyObject } from "node:crypto";
@@ -42,17 +42,4 @@ export class ValueHash {
     const text = value[0] === Ascii.Quote ? value.subarray(1, -1) : value;
     return `"${this.of(text)}"`;
   }
-}
-
-/**
- * Returns a hash of 32 bits over a distinct id in UTF-8. It is the same in all gateways, projects
- * and versions, so that the samples of several rules have the same people.
- */
-export function sampleHash(bytes: Buffer, start: number, end: number): number {
-  let hash = 0x811c_9dc5;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x0100_0193);
-  // FNV-1a alone hardly mixes the last bytes into the high bits. This is the end of MurmurHash3.
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
 }

@@ -34,8 +34,17 @@ const spelledNames = fc.oneof(
   names.map((name) => JSON.stringify(name)),
   fc.constantFrom(String.raw`"\u0070ing"`, '"a" ', "1", "null", "{}", '["a"]'),
 );
+const ids = fc.oneof(
+  fc.constantFrom("u", "", " u", "é", 'q"', 7, null, "i".repeat(400), "i".repeat(401)),
+  fc.uuid(),
+);
 const item = fc.oneof(
-  { weight: 6, arbitrary: spelledNames.map((name) => `{"event":${name},"distinct_id":"u"}`) },
+  {
+    weight: 6,
+    arbitrary: fc
+      .tuple(spelledNames, ids)
+      .map(([name, id]) => `{"event":${name},"distinct_id":${JSON.stringify(id)}}`),
+  },
   spelledNames.map((name) => `{"event":"a","event":${name},"distinct_id":"u"}`),
   spelledNames.map((name) => `{"event":${name},"distinct_id":{"b":1}}`),
   spelledNames.map((name) => String.raw`{"\u0065vent":${name},"event":"a"}`),
@@ -46,7 +55,7 @@ const item = fc.oneof(
 interface Named {
   readonly value: number;
   readonly kind: number;
-  readonly removals: number;
+  readonly argument: number;
 }
 const itemBytesMax = 60;
 
@@ -59,10 +68,10 @@ function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>)
   find(body, scanner.table, table.slots, tasks);
   const rows = Array.from({ length: count }, (_, index): Named => {
     const at = RowTasks.Rows + index * RowTask.Words;
-    const [value, kind, removals] = [RowTask.Value, RowTask.Kind, RowTask.Removals].map(
+    const [value, kind, argument] = [RowTask.Value, RowTask.Kind, RowTask.Argument].map(
       (word) => tasks[at + word]!,
     ) as [number, number, number];
-    return { value, kind, removals };
+    return { value, kind, argument };
   });
   return { rows, counts: [...tasks.subarray(0, RowTasks.Rows)] };
 }
@@ -71,8 +80,8 @@ function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>)
 function namedIn(table: NameTable<string>, { rows, counts }: ReturnType<typeof tasksOf>) {
   return {
     counts,
-    rows: rows.map(({ value, kind, removals }) =>
-      isFound(kind) ? { name: table.get(value), kind, removals } : { kind },
+    rows: rows.map(({ value, kind, argument }) =>
+      isFound(kind) ? { name: table.get(value), kind, argument } : { kind },
     ),
   };
 }
@@ -83,8 +92,9 @@ function isFound(kind: number): boolean {
 
 /** Returns the task that the tests store for a name. */
 function taskFor(name: Buffer) {
-  const kinds = [TaskKind.Unruled, TaskKind.Apply, TaskKind.List, TaskKind.ListIfAny, TaskKind.Cut];
-  return { kind: kinds[name.length % kinds.length]!, removals: name.length };
+  const { Unruled, Apply, List, ListIfAny, Cut, Sampled } = TaskKind;
+  const kinds = [Sampled, Unruled, Apply, List, ListIfAny, Cut];
+  return { kind: kinds[name.length % kinds.length]!, argument: (0x0a00_0000 * name.length) >>> 0 };
 }
 
 function nameOf(body: Buffer, row: number): Buffer {
@@ -98,6 +108,7 @@ function nameOf(body: Buffer, row: number): Buffer {
 
 test("the addon finds the same names as the reference, and each name that was stored", () => {
   let found = 0;
+  let sampled = 0;
   fc.assert(
     fc.property(
       fc.array(item, { minLength: 1, maxLength: 20 }),
@@ -111,13 +122,13 @@ test("the addon finds the same names as the reference, and each name that was st
           expect(namedIn(table, native)).toEqual(
             namedIn(table, tasksOf(findNamesInSlots, body, table)),
           );
-          for (const [row, { kind, value, removals }] of native.rows.entries()) {
+          for (const [row, { kind, value, argument }] of native.rows.entries()) {
             const name = nameOf(body, row);
             if (!isFound(kind)) continue;
             found++;
             expect(table.get(value)).toBe(`${name}`);
-            const isLarge = kind === TaskKind.TooLarge;
-            expect(taskFor(name)).toEqual({ kind: isLarge ? taskFor(name).kind : kind, removals });
+            expect(argument).toBe(taskFor(name).argument);
+            if (kind === TaskKind.Same) sampled++;
           }
           for (const [row, { kind, value }] of native.rows.entries()) {
             const name = nameOf(body, row);
@@ -129,6 +140,7 @@ test("the addon finds the same names as the reference, and each name that was st
     { numRuns: 500 },
   );
   expect(found).toBeGreaterThan(500);
+  expect(sampled).toBeGreaterThan(20);
 });
 
 test("a table has the last names of any number of names, and no wrong value", () => {

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { dayMs } from "../../src/platform/base/day.ts";
+import { sampleHash } from "../../src/records/sample-hash.ts";
 import { isKnownBot } from "../../src/rules/bots.ts";
 import { compileRules } from "../../src/rules/compile.ts";
-import { sampleHash } from "../../src/rules/hashing.ts";
 import { rootDomainOf } from "../../src/rules/root-domain.ts";
 import {
   type Action,

@@ -153,7 +153,7 @@ export class RuledItems {
           kind = plan.isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
         const bytes = table[view.row + Row.ItemEnd]! - table[view.row + Row.ItemStart]!;
         if (needsMembers(kind) && bytes > slowItemBytesMax) kind = TaskKind.TooLarge;
-        tasks[task + RowTask.Removals] = plan?.task.removals ?? 0;
+        tasks[task + RowTask.Argument] = plan?.task.argument ?? 0;
       }
       tasks[task + RowTask.Kind] = kind;
       if (kind !== TaskKind.Unruled) tasks[RowTasks.Ruled]!++;
@@ -174,7 +174,7 @@ export class RuledItems {
       const hasMembers =
         kind === TaskKind.List ||
         (kind === TaskKind.ListIfAny && tasks[task + RowTask.Result] !== 0);
-      if (!hasMembers && kind !== TaskKind.Apply) continue;
+      if (!hasMembers && kind !== TaskKind.Apply && kind !== TaskKind.Sampled) continue;
       const row = first + index;
       view.row = Header.Words + row * Row.Words;
       const plan = this.#hasPlans
@@ -208,6 +208,9 @@ export class RuledItems {
     const task = taskAt(index);
     const ruling = tasks[task + RowTask.Kind] as Ruling | TaskKind;
     switch (ruling) {
+      case TaskKind.Same:
+        this.check = undefined;
+        return Ruling.Same;
       case TaskKind.Cut:
       case TaskKind.ListIfAny:
         this.check = undefined;

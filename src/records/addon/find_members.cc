@@ -338,7 +338,7 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows
       if (any || kind == kRowToList) to_apply++;
     } else if (kind == kRowToCut) {
       uint32_t applied = 0;
-      if (!finder.cut(row, number, task[kTaskRemovals], applied)) return kCannotFind;
+      if (!finder.cut(row, number, task[kTaskArgument], applied)) return kCannotFind;
       task[kTaskResult] = applied == 0 ? 0 : ++counts[kTasksChanges];
       if (applied == 0) continue;
       counts[kTasksChangedBytes] += row[kItemEnd] - row[kItemStart];

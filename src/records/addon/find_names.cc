@@ -53,7 +53,7 @@ void take_name(const KnownNames& names, const uint8_t* name, size_t length, uint
     if (slot[kNameBytes] == length && std::memcmp(slot + kNameText, name, length) == 0) {
       task[kTaskValue] = slot[kNameValue];
       task[kTaskKind] = slot[kNameKind];
-      task[kTaskRemovals] = slot[kNameRemovals];
+      task[kTaskArgument] = slot[kNameArgument];
       return;
     }
   }
@@ -73,7 +73,25 @@ void take_row(const uint8_t* text, size_t length, const uint32_t* row, const Kno
   take_name(names, text + start, end - start, task);
 }
 
+/** Returns whether the distinct id is in the sample. If it is not a simple text, returns false. */
+bool is_sampled(const uint8_t* text, size_t length, const uint32_t* row, uint32_t max) noexcept {
+  if ((row[kFieldTypes] >> 4 * kDistinctId & 15) != kPlainString) return false;
+  const size_t start = size_t{row[kFirstFieldStart + 2 * kDistinctId]} + 1;
+  const size_t end = size_t{row[kFirstFieldStart + 2 * kDistinctId + 1]} - 1;
+  if (start >= end || end > length || end - start > kSampledIdBytesMax || text[start] <= ' ')
+    return false;
+  return sample_hash(text + start, end - start) <= max;
+}
+
 }  // namespace
+
+uint32_t sample_hash(const uint8_t* id, size_t length) noexcept {
+  uint32_t hash = 0x811C9DC5;
+  for (size_t at = 0; at < length; at++) hash = (hash ^ id[at]) * 0x01000193;
+  hash = (hash ^ hash >> 16) * 0x85EBCA6B;
+  hash = (hash ^ hash >> 13) * 0xC2B2AE35;
+  return hash ^ hash >> 16;
+}
 
 void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
                 const KnownNames& names) noexcept {
@@ -89,6 +107,8 @@ void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
     if (kind == kUnruledRow) continue;
     ruled++;
     unknown += kind == kUnknownRow || kind == kUnreadRow;
+    if (kind == kSampledRow)
+      kind = is_sampled(text, length, row, task[kTaskArgument]) ? kSameRow : kRowToApply;
     if (!needs_members(kind)) continue;
     if (row[kItemEnd] - row[kItemStart] > bytes_max) kind = kTooLargeRow;
     else members++;

@@ -17,11 +17,17 @@ enum KnownName : uint32_t {
   /** The words of the rows whose events have the name. */
   kNameValue = 1,
   kNameKind = 2,
-  kNameRemovals = 3,
+  kNameArgument = 3,
   kNameText = 4,
   kNameWords = 20,
 };
 inline constexpr uint32_t kNameBytesMax = (kNameWords - kNameText) * sizeof(uint32_t);
+
+/** The stored text of a simple distinct id of so many bytes is the id itself. */
+inline constexpr uint32_t kSampledIdBytesMax = 400;
+
+/** Returns the hash of a distinct id for samples. src/rules/hashing.ts has the same function. */
+uint32_t sample_hash(const uint8_t* id, size_t length) noexcept;
 
 struct KnownNames {
   const uint32_t* slots;

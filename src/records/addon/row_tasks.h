@@ -35,8 +35,11 @@ enum RowTaskWord : uint32_t {
   /** The value of the event's name. If the name is unknown, the index of the slot for it. */
   kTaskValue = 0,
   kTaskKind = 1,
-  /** A bit for each rule that removes members of the row. */
-  kTaskRemovals = 2,
+  /**
+   * Of a row to cut: a bit for each rule that removes members. Of a sampled row: the highest hash of
+   * a distinct id in the sample.
+   */
+  kTaskArgument = 2,
   /** The result of findMembers. */
   kTaskResult = 3,
   kTaskWords = 4,
@@ -62,6 +65,10 @@ enum TaskKind : uint32_t {
   kRowToListIfAny = 7,
   /** Members must be removed. Result: the number of the change, from 1 on, or 0. */
   kRowToCut = 8,
+  /** The event is stored as it is if its distinct id is in the sample. Otherwise kRowToApply. */
+  kSampledRow = 9,
+  /** The event is stored as it is. */
+  kSameRow = 10,
 };
 
 inline constexpr size_t kRemovingRulesMax = kTasksRows - kTasksRuleChanges;

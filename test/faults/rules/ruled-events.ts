@@ -2,8 +2,8 @@
 // according to the independent model. The same number gives the same event.
 
 import { randomBytes } from "node:crypto";
+import { sampleHash } from "../../../src/records/sample-hash.ts";
 import { isKnownBot } from "../../../src/rules/bots.ts";
-import { sampleHash } from "../../../src/rules/hashing.ts";
 import type { RulesFile } from "../../../src/rules/rules-file.ts";
 import { canonical } from "../../kit/canonical-json.ts";
 import {

@@ -57,7 +57,7 @@ export function findMembersInTree(
     const row = tasks[RowTasks.First]! + index;
     const members = membersOf(table, body, row, { names, flags });
     if (kind === TaskKind.Cut) {
-      const rules = tasks[task + RowTask.Removals]!;
+      const rules = tasks[task + RowTask.Argument]!;
       const { applied, words } = changeOf(table, body, row, { members, rules });
       changed.push(...words);
       tasks[task + RowTask.Result] = applied === 0 ? 0 : ++tasks[RowTasks.Changes]!;

@@ -3,6 +3,7 @@
 import { isPlain } from "../../../src/records/item-view.ts";
 import { KnownName, type NameFunctions } from "../../../src/records/name-table.ts";
 import { needsMembers, RowTask, RowTasks, TaskKind } from "../../../src/records/row-tasks.ts";
+import { SampleHash, sampleHash } from "../../../src/records/sample-hash.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.ts";
 
 const nameBytesMax = (KnownName.Words - KnownName.Text) * Uint32Array.BYTES_PER_ELEMENT;
@@ -20,10 +21,14 @@ export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots,
     if (slot !== undefined) {
       tasks[task + RowTask.Value] = slots[slot + KnownName.Value]!;
       kind = slots[slot + KnownName.Kind]!;
-      tasks[task + RowTask.Removals] = slots[slot + KnownName.Removals]!;
+      tasks[task + RowTask.Argument] = slots[slot + KnownName.Argument]!;
     } else if (name !== undefined) {
       kind = TaskKind.Unknown;
       tasks[task + RowTask.Value] = freeSlotOf(slots);
+    }
+    if (kind === TaskKind.Sampled) {
+      const max = tasks[task + RowTask.Argument]!;
+      kind = isSampled(body, table, row, max) ? TaskKind.Same : TaskKind.Apply;
     }
     const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
     if (needsMembers(kind) && bytes > tasks[RowTasks.ItemBytesMax]!) kind = TaskKind.TooLarge;
@@ -35,6 +40,13 @@ export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots,
   tasks[RowTasks.Unknown] = kinds.filter(isUnnamed).length;
   tasks[RowTasks.Members] = kinds.filter(needsMembers).length;
 };
+
+function isSampled(body: Buffer, table: Uint32Array, row: number, max: number): boolean {
+  const token = body.subarray(table[row + Row.DistinctIdStart], table[row + Row.DistinctIdEnd]);
+  const type = (table[row + Row.FieldTypes]! >>> FieldShift.DistinctId) & 15;
+  const isSimple = type === TokenType.PlainString && token.length <= SampleHash.IdBytesMax + 2;
+  return isSimple && token[1]! > 0x20 && sampleHash(token, 1, token.length - 1) <= max;
+}
 
 function slotsByName(slots: Uint32Array): Map<string, number> {
   const names = new Map<string, number>();
