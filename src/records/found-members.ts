@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
+import type { TokenType } from "./table.ts";
 
 /** The words of an entry. Entries of a row are in the order of its properties. */
 export const Found = {
@@ -30,14 +31,16 @@ export const FoundPath = {
   Container: 0xffff_ffff,
 } as const;
 
-/** The words before the slots of a hash table of names. */
+/** The words before the slots of a hash table of names. The members to set follow the slots. */
 export const Names = {
   /** The sum of NamesFlag. */
   Flags: 0,
   /** The lower half of the filter, which has a bit for each name. */
   FilterLow: 1,
   FilterHigh: 2,
-  Words: 3,
+  /** The number of slots, a power of two. */
+  Slots: 3,
+  Words: 4,
 } as const;
 
 export const NamesFlag = {
@@ -58,12 +61,42 @@ export const NameSlot = {
   Level: 3,
   /** The number of the path. */
   Path: 4,
-  /** A bit for each rule that removes the member. Rules that remove `$set` itself have none. */
-  RemovedBy: 5,
+  /** A bit for each rule that edits the member. Rules that edit `$set` itself have none. */
+  EditedBy: 5,
+  /** One of MemberEdit. */
+  Edit: 6,
   /** The shift of the member's type in Row.PropertyTypes, or a value of RowPart. */
-  RowPart: 6,
-  Words: 7,
+  RowPart: 7,
+  Words: 8,
 } as const;
+
+/** What rules do with a member. */
+export const MemberEdit = {
+  Remove: 0,
+  Hash: 1,
+  /** The index of the member to set is added. */
+  Set: 2,
+} as const;
+
+/** The words of a member of `properties` to set. */
+export const SetMember = {
+  /** A bit for each rule that sets the member. */
+  Rules: 0,
+  /** The name, a colon and the value in the texts of the changes. A comma follows. */
+  TextStart: 1,
+  ValueStart: 2,
+  TextEnd: 3,
+  /** The value in the text of the names. A sent value that is the same is not changed. */
+  SameStart: 4,
+  SameEnd: 5,
+  /** The TokenType of the value. */
+  Type: 6,
+  RowPart: 7,
+  Words: 8,
+} as const;
+
+/** Maximum number of members to set in a hash table of names. */
+export const setMembersMax = 32;
 
 /** What the row of the table has of a member, apart from its type. */
 export const RowPart = {
@@ -90,7 +123,7 @@ export function levelIn(path: number): number {
 
 export interface MemberFinder {
   /**
-   * Finds members of plain items of the body that was scanned last: lists or cuts those of rows with
+   * Finds members of plain items of the body that was scanned last: lists or edits those of rows with
    * such a task, and writes the results and counts of the tasks. Returns the number of entries. If
    * there is no space for all entries or changes, the call must be repeated with more. Throws for
    * wrong arguments, and if the body has changed.
@@ -115,8 +148,26 @@ interface MemberNamesOptions {
   readonly listsContainers: boolean;
   /** Returns a shift of Row.PropertyTypes, or a value of RowPart. */
   readonly rowPartOf: (name: MemberName) => number;
-  /** The rules that remove a path, as bits. Default: none. */
-  readonly removedBy?: (path: number) => number;
+  /** What the rules edit, by path. Default: nothing. */
+  readonly edits?: ReadonlyMap<number, PathEdit>;
+}
+
+/** What rules do with the members of a path. */
+export interface PathEdit {
+  /** A bit for each rule. */
+  readonly rules: number;
+  readonly kind: "remove" | "hash" | SetText;
+}
+
+/** The member of `properties` that rules set: its place in the texts of the changes. */
+export interface SetText {
+  readonly start: number;
+  readonly valueStart: number;
+  /** A comma follows. */
+  readonly end: number;
+  /** The value as JSON, and its type. */
+  readonly value: string;
+  readonly type: TokenType;
 }
 
 /**
@@ -132,16 +183,20 @@ export class MemberNames {
 
   constructor(
     names: readonly MemberName[],
-    { listsAll, listsContainers, rowPartOf, removedBy = () => 0 }: MemberNamesOptions,
+    { listsAll, listsContainers, rowPartOf, edits = new Map() }: MemberNamesOptions,
   ) {
     const hasPersonPaths = names.some(({ level }) => level !== MemberLevel.Properties);
     this.levels = [MemberLevel.Properties, ...names.map(({ level }) => level)];
     this.rowParts = [RowPart.None, ...names.map(rowPartOf)];
     // The names of plain items have the spelling of JSON.stringify.
     const bytes = names.map(({ name }) => Buffer.from(JSON.stringify(name).slice(1, -1)));
-    this.text = Buffer.concat(bytes);
+    const sets = [...edits].filter(([, { kind }]) => typeof kind === "object");
+    const values = sets.map(([, { kind }]) => Buffer.from((kind as SetText).value));
+    this.text = Buffer.concat([...bytes, ...values]);
     const slotCount = 2 ** (33 - Math.clz32(Math.max(1, names.length)));
-    this.slots = new Uint32Array(Names.Words + slotCount * NameSlot.Words);
+    const slotsEnd = Names.Words + slotCount * NameSlot.Words;
+    this.slots = new Uint32Array(slotsEnd + sets.length * SetMember.Words);
+    this.slots[Names.Slots] = slotCount;
     this.slots[Names.Flags] =
       (listsAll ? NamesFlag.ListsAll : 0) |
       (hasPersonPaths ? NamesFlag.HasPersonPaths : 0) |
@@ -155,13 +210,29 @@ export class MemberNames {
       const at = this.#put(level, name, start);
       start += name.length;
       this.slots[at + NameSlot.Path] = path;
-      this.slots[at + NameSlot.RemovedBy] = removedBy(path);
+      const edit = edits.get(path);
+      this.slots[at + NameSlot.EditedBy] = edit?.rules ?? 0;
+      if (edit?.kind === "hash") this.slots[at + NameSlot.Edit] = MemberEdit.Hash;
+      const set = sets.findIndex(([one]) => one === path);
+      if (set >= 0) this.slots[at + NameSlot.Edit] = MemberEdit.Set + set;
       this.slots[at + NameSlot.RowPart] = this.rowParts[path]!;
+    }
+    for (const [index, [path, { rules, kind }]] of sets.entries()) {
+      const text = kind as SetText;
+      const sameStart = start;
+      start += values[index]!.length;
+      this.slots.set(
+        [
+          ...[rules, text.start, text.valueStart, text.end, sameStart, start],
+          ...[text.type, this.rowParts[path]!],
+        ],
+        slotsEnd + index * SetMember.Words,
+      );
     }
   }
 
   #put(level: number, name: Buffer, start: number): number {
-    const mask = (this.slots.length - Names.Words) / NameSlot.Words - 1;
+    const mask = this.slots[Names.Slots]! - 1;
     const hash = nameHash(level, name);
     const wordOf = (slot: number): number => Names.Words + slot * NameSlot.Words;
     let slot = hash & mask;

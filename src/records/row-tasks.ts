@@ -17,7 +17,7 @@ export const RowTasks = {
   /** The end and the number of the changes before `findMembers`, and then after it. */
   ChangesEnd: 6,
   Changes: 7,
-  /** Sum of the bytes of the items for which `findMembers` has added changes. */
+  /** Maximum bytes of the items that `findMembers` has changed. */
   ChangedBytes: 8,
   /** Number of rows to which the rules must be applied after `findMembers`. */
   Applied: 9,
@@ -33,7 +33,7 @@ export const RowTask = {
   /** One of TaskKind. */
   Kind: 1,
   /**
-   * Of a row to cut: a bit for each rule that removes members. Of a sampled row: the highest hash of
+   * Of a row to edit: a bit for each of its rules. Of a sampled row: the highest hash of
    * a distinct id in the sample.
    */
   Argument: 2,
@@ -59,8 +59,11 @@ export const TaskKind = {
   List: 6,
   /** The same, but the rules have no effect if there is no member. Result: whether there is one. */
   ListIfAny: 7,
-  /** Members must be removed. Result: the number of the row's change, from 1 on; 0 for none. */
-  Cut: 8,
+  /**
+   * Members must be edited. Result: the number of the row's change, from 1 on; 0 for none. If the
+   * addon cannot edit them, the row becomes List.
+   */
+  Edit: 8,
   /** The event is stored as it is if its distinct id is in the sample. Otherwise Apply. */
   Sampled: 9,
   /** The event is stored as it is. */
@@ -68,8 +71,8 @@ export const TaskKind = {
 } as const;
 export type TaskKind = (typeof TaskKind)[keyof typeof TaskKind];
 
-/** The number of rules that have a bit in the argument of a row to cut. */
-export const removingRulesMax = RowTasks.Rows - RowTasks.RuleChanges;
+/** The number of rules that have a bit in the argument of a row to edit. */
+export const editingRulesMax = RowTasks.Rows - RowTasks.RuleChanges;
 
 /** Creates the tasks of at most `rows` rows. */
 export function createRowTasks(rows: number): Uint32Array {
@@ -77,7 +80,7 @@ export function createRowTasks(rows: number): Uint32Array {
 }
 
 export function needsMembers(kind: number): boolean {
-  return kind >= TaskKind.List && kind <= TaskKind.Cut;
+  return kind >= TaskKind.List && kind <= TaskKind.Edit;
 }
 
 /** Sets what to do with the row at an index of the tasks, which is not known from its name. */

@@ -18,8 +18,8 @@ import {
 import { isEmptyArray } from "../records/property-check.ts";
 import {
   createRowTasks,
+  editingRulesMax,
   RowTasks,
-  removingRulesMax,
   setTask,
   TaskKind,
 } from "../records/row-tasks.ts";
@@ -150,15 +150,15 @@ export class RuleApplier {
   }
 
   /**
-   * Finds the members of rows with such a task, in one call of the addon, and removes those of rows
-   * to cut. The body is the last one that the scanner has scanned. Then call `apply` for the other
+   * Finds the members of rows with such a task, in one call of the addon, and edits those of rows to
+   * edit. The body is the last one that the scanner has scanned. Then call `apply` for the other
    * rows, in ascending order.
    */
   find(scanner: MemberFinder, body: Buffer, tasks: Uint32Array): void {
     this.#members.find(scanner, body, tasks);
     if (tasks[RowTasks.ChangedBytes] === 0) return;
     const { rules } = this.#rules;
-    const count = Math.min(rules.length, removingRulesMax);
+    const count = Math.min(rules.length, editingRulesMax);
     for (let index = 0; index < count; index++)
       rules[index]!.counts[RuleEffect.changed]! += tasks[RowTasks.RuleChanges + index]!;
   }

@@ -1,18 +1,27 @@
 // Compiles the rules of a project into tables that the gateway reads for each event: the rules that
 // can apply to an event name, and numbered paths for the members that the rules name.
 
+import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
-import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
+import {
+  MemberLevel,
+  type MemberName,
+  MemberNames,
+  type PathEdit,
+  type SetText,
+  setMembersMax,
+} from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { NameTable, type NameTask } from "../records/name-table.ts";
 import { rowPartOf } from "../records/row-part.ts";
-import { removingRulesMax, TaskKind } from "../records/row-tasks.ts";
+import { editingRulesMax, TaskKind } from "../records/row-tasks.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
 import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
+import { typeOfText } from "./item-edits.ts";
 import { GlobSet } from "./pattern.ts";
 import {
   type Action,
@@ -108,11 +117,18 @@ interface SetMember {
   readonly path: number;
   /** The value as JSON. */
   readonly text: ConstantText;
+  /** The same in a text with the name. */
+  readonly member: SetText;
 }
 
 interface CutMember {
   readonly path: number;
   readonly bytesMax: number;
+}
+
+interface RuleEdit {
+  readonly path: number;
+  readonly kind: PathEdit["kind"];
 }
 
 export interface CompiledRule {
@@ -132,8 +148,8 @@ export interface CompiledRule {
   readonly readsMembers: boolean;
   /** Whether the rule has no effect on an event without any member that the rules name. */
   readonly isIdleWithoutMembers: boolean;
-  /** If the rule only removes members, from every event of its plans: their paths. */
-  readonly removed: readonly number[] | undefined;
+  /** If the addon can apply the rule to every event of its plans: what it does. */
+  readonly edits: readonly RuleEdit[] | undefined;
   /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
   readonly counts: Float64Array;
 }
@@ -278,11 +294,12 @@ export class CompiledRules {
     );
     const readsAll = this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
+    const edits = new NativeEdits(this.rules, (path) => paths.names[path - 1]!.level);
     this.names = new MemberNames(paths.names, {
       listsAll: keepsOnly || readsAll,
       listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
       rowPartOf,
-      removedBy: removedByOf(this.rules),
+      edits: edits.ofPaths,
     });
     const texts = this.#texts;
     this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));
@@ -292,6 +309,7 @@ export class CompiledRules {
     this.#plans = new Plans(this.rules, {
       cutsUrls,
       isCookieless: privacy.cookieless,
+      edits,
       schemas: this.schemas,
     });
     this.partlyChanged = partlyChangedBy(file);
@@ -378,7 +396,7 @@ export class CompiledRules {
       renames: actions.some(({ kind }) => kind === "rename"),
       readsMembers: readsMembers(rule),
       isIdleWithoutMembers: actions.every(isActionIdleWithoutMembers),
-      removed: mode === "enforce" && isUnconditional ? removedBy(actions) : undefined,
+      edits: mode === "enforce" && isUnconditional ? editsOf(actions) : undefined,
     };
   }
 
@@ -427,10 +445,9 @@ export class CompiledRules {
       case "set":
         return {
           kind: "set",
-          members: [...action.values].map(([path, value]) => ({
-            path: pathOf(path),
-            text: this.#texts.add(scalarText(value)),
-          })),
+          members: [...action.values].map(([path, value]) =>
+            this.#setMember(pathOf(path), scalarText(value)),
+          ),
         };
       case "cut":
         return {
@@ -442,6 +459,15 @@ export class CompiledRules {
       default:
         return action;
     }
+  }
+
+  #setMember(path: number, value: string): SetMember {
+    const name = `${JSON.stringify(this.#paths.names[path - 1]!.name)}:`;
+    const { start, end } = this.#texts.add(`${name}${value},`);
+    const valueStart = start + Buffer.byteLength(name);
+    const text = { start: valueStart, end: end - 1 };
+    const type = typeOfText(Buffer.from(value), 0, end - valueStart - 1);
+    return { path, text, member: { start, valueStart, end: end - 1, value, type } };
   }
 }
 
@@ -516,14 +542,56 @@ function isActionIdleWithoutMembers(action: CompiledAction): boolean {
   return action.kind === "hash" || action.kind === "cut" || action.kind === "keepOnly";
 }
 
-/** Returns undefined if the actions do anything else than removing members of objects. */
-function removedBy(actions: readonly CompiledAction[]): readonly number[] | undefined {
-  const paths = actions.flatMap((action) => (action.kind === "remove" ? action.paths : [0]));
-  return paths.every((path) => path > lastTopPath) ? paths : undefined;
+/** Returns undefined if the addon cannot apply one of the actions. */
+function editsOf(actions: readonly CompiledAction[]): readonly RuleEdit[] | undefined {
+  const edits = actions.flatMap((action): (RuleEdit | undefined)[] => {
+    switch (action.kind) {
+      case "remove":
+      case "hash":
+        return action.paths.map((path) => ({ path, kind: action.kind }));
+      case "set":
+        return action.members.map(({ path, member }) => ({ path, kind: member }));
+      default:
+        return [undefined];
+    }
+  });
+  return edits.every((edit) => edit !== undefined && edit.path > lastTopPath)
+    ? (edits as RuleEdit[])
+    : undefined;
 }
 
-function isRemoval({ index, removed }: CompiledRule): boolean {
-  return index < removingRulesMax && removed !== undefined;
+function isSameEdit(one: PathEdit["kind"], other: PathEdit["kind"]): boolean {
+  if (typeof one === "string" || typeof other === "string") return one === other;
+  return one.value === other.value;
+}
+
+/** The members that the addon edits, by path, and the rules that it can apply. */
+class NativeEdits {
+  readonly ofPaths = new Map<number, PathEdit>();
+  readonly #rules = new Set<CompiledRule>();
+
+  constructor(rules: readonly CompiledRule[], levelOf: (path: number) => number) {
+    for (const rule of rules.slice(0, editingRulesMax)) {
+      if (rule.edits === undefined) continue;
+      const bit = 1 << rule.index;
+      const added = rule.edits.map(({ path, kind }): [number, PathEdit] => {
+        const before = this.ofPaths.get(path);
+        return [path, { kind: before?.kind ?? kind, rules: (before?.rules ?? 0) | bit }];
+      });
+      // Rules that do different things with a path are not combined.
+      const isSame = rule.edits.every(({ kind }, at) => isSameEdit(kind, added[at]![1].kind));
+      const all = new Map([...this.ofPaths, ...added]);
+      const sets = [...all].filter(([, { kind }]) => typeof kind === "object");
+      const isInProperties = sets.every(([path]) => levelOf(path) === MemberLevel.Properties);
+      if (!isSame || !isInProperties || sets.length > setMembersMax) continue;
+      this.#rules.add(rule);
+      for (const [path, edit] of added) this.ofPaths.set(path, edit);
+    }
+  }
+
+  has(rule: CompiledRule): boolean {
+    return this.#rules.has(rule);
+  }
 }
 
 /** Whether the rule only samples, without conditions. */
@@ -536,14 +604,6 @@ function isSample({ mode, isUnconditional, actions }: CompiledRule): boolean {
 function highestInSample({ actions }: Pick<CompiledRule, "actions">): number {
   const [action] = actions;
   return action?.kind === "sample" ? Math.ceil(action.limit) - 1 : -1;
-}
-
-/** Returns the rules that remove a path and do nothing else, a bit for the index of each. */
-function removedByOf(rules: readonly CompiledRule[]): (path: number) => number {
-  const removedBy: number[] = [];
-  for (const { index, removed } of rules.filter(isRemoval))
-    for (const path of removed!) removedBy[path] = (removedBy[path] ?? 0) | (1 << index);
-  return (path) => removedBy[path] ?? 0;
 }
 
 /** The objects in `properties` whose members have paths, and the levels of these. */
@@ -609,6 +669,7 @@ class Plans {
   readonly #ruleOfGlob: readonly CompiledRule[];
   readonly #cutsUrls: boolean;
   readonly #isCookieless: boolean;
+  readonly #edits: NativeEdits;
   readonly #readsMembersAtAll: boolean;
   readonly #other: Plan;
   readonly #schemas: ReadonlyMap<string, CompiledSchema>;
@@ -618,16 +679,19 @@ class Plans {
     {
       cutsUrls,
       isCookieless,
+      edits,
       schemas,
     }: {
       readonly cutsUrls: boolean;
       readonly isCookieless: boolean;
+      readonly edits: NativeEdits;
       readonly schemas: readonly CompiledSchema[];
     },
   ) {
     this.#schemas = new Map(schemas.map((schema) => [schema.event, schema]));
     this.#cutsUrls = cutsUrls;
     this.#isCookieless = isCookieless;
+    this.#edits = edits;
     this.#readsMembersAtAll = rules.some((rule) => rule.readsMembers);
     for (const rule of rules) {
       if (rule.event === undefined) this.#always.push(rule);
@@ -676,8 +740,8 @@ class Plans {
     let argument = 0;
     if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
     if (rules.length > 0 && onlyRules) {
-      if (!this.#isCookieless && rules.every(isRemoval)) {
-        kind = TaskKind.Cut;
+      if (!this.#isCookieless && rules.every((rule) => this.#edits.has(rule))) {
+        kind = TaskKind.Edit;
         argument = rules.reduce((bits, { index }) => bits | (1 << index), 0);
       } else if (rules.every(isSample)) {
         kind = TaskKind.Sampled;

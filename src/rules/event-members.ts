@@ -102,18 +102,18 @@ export class EventMembers implements SchemaMembers {
 
   /**
    * Finds the members of the rows with such a task, which are those of plain items that the scanner
-   * has scanned. Rows whose members are cut are not to be opened: the changes get their cuts.
+   * has scanned. The changes get the edits of the rows to edit, which are not to be opened.
    */
   find(scanner: MemberFinder, body: Buffer, tasks: Uint32Array): void {
     const { text, slots } = this.#names;
     const changes = this.#changes;
     for (;;) {
-      changes.beginCuts(tasks);
+      changes.beginEdits(tasks);
       const count = scanner.findMembers(body, tasks, text, slots, this.#found, changes.words);
       const fits = count * Found.Words <= this.#found.length;
       if (!fits) this.#reserve(2 * count);
-      if (!changes.hasRoomForCuts(tasks) || !fits) continue;
-      changes.takeCuts(tasks);
+      if (!changes.hasRoomForEdits(tasks) || !fits) continue;
+      changes.takeEdits(tasks);
       this.#entryCount = count;
       this.#end = 0;
       return;

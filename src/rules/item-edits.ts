@@ -50,14 +50,14 @@ export class ItemChanges {
   }
 
   /** Sets the words of tasks from which the addon adds changes to `words`. */
-  beginCuts(tasks: Uint32Array): void {
+  beginEdits(tasks: Uint32Array): void {
     tasks[RowTasks.ChangesEnd] = this.#end;
     tasks[RowTasks.Changes] = this.count;
     tasks.fill(0, RowTasks.ChangedBytes, RowTasks.Rows);
   }
 
   /** Returns false if the changes did not fit: the space is then sufficient. */
-  hasRoomForCuts(tasks: Uint32Array): boolean {
+  hasRoomForEdits(tasks: Uint32Array): boolean {
     const end = tasks[RowTasks.ChangesEnd]!;
     if (end <= this.words.length) return true;
     this.#grow(end);
@@ -65,7 +65,7 @@ export class ItemChanges {
   }
 
   /** Takes the changes that the addon has added. */
-  takeCuts(tasks: Uint32Array): void {
+  takeEdits(tasks: Uint32Array): void {
     const added = tasks[RowTasks.Changes]! - this.count;
     if (added === 0) return;
     this.#end = tasks[RowTasks.ChangesEnd]!;

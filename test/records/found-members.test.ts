@@ -1,12 +1,20 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Found, MemberLevel, MemberNames } from "../../src/records/found-members.ts";
+import {
+  Found,
+  MemberLevel,
+  MemberNames,
+  NameSlot,
+  Names,
+  type PathEdit,
+  SetMember,
+} from "../../src/records/found-members.ts";
 import { Change, Edit } from "../../src/records/item-changes.ts";
 import { isPlain } from "../../src/records/item-view.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
 import { rowPartOf } from "../../src/records/row-part.ts";
 import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
-import { Header, Row, ScanStatus } from "../../src/records/table.ts";
+import { Header, Row, ScanStatus, TokenType } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
 import { findMembersInTree } from "../kit/reference-scanner/members.ts";
 
@@ -44,7 +52,7 @@ const members = fc.oneof(
 interface Listed {
   readonly listsAll: boolean;
   readonly listsContainers: boolean;
-  /** The tasks of the rows, in turn, and the rules of those to cut. */
+  /** The tasks of the rows, in turn, and the rules of those to edit. */
   readonly kinds: readonly TaskKind[];
   readonly rules: number;
 }
@@ -53,7 +61,7 @@ const listed = fc.record({
   listsContainers: fc.boolean(),
   kinds: fc.array(
     fc.oneof(
-      { weight: 4, arbitrary: fc.constantFrom(TaskKind.List, TaskKind.Cut) },
+      { weight: 4, arbitrary: fc.constantFrom(TaskKind.List, TaskKind.Edit) },
       fc.constantFrom(...Object.values(TaskKind)),
     ),
     { minLength: 1, maxLength: 3 },
@@ -67,10 +75,28 @@ const onlyNamed: Listed = {
   rules: 0,
 };
 
-/** Rules remove some paths, but not `$set` and `$set_once` themselves. */
-function removedBy(path: number): number {
-  return path <= MemberLevel.SetOnce ? 0 : (0x8000_0003 >>> (path % 3)) | (path % 4);
+/** Rules edit some paths, but not `$set` and `$set_once` themselves. */
+function editOf(path: number): PathEdit {
+  const rules = (0x8000_0003 >>> (path % 3)) | (path % 4);
+  const sets: [string, TokenType][] = [
+    ['"1"', TokenType.PlainString],
+    ["2", TokenType.Number],
+    ["null", TokenType.Null],
+  ];
+  const kind = (["remove", "remove", "hash", "set", "set"] as const)[path % 5]!;
+  if (kind !== "set" || path > names.length) return { rules, kind: kind === "set" ? "hash" : kind };
+  const [value, type] = sets[path % 3]!;
+  const start = 100 * path;
+  return {
+    rules,
+    kind: { start, valueStart: start + 9, end: start + 9 + value.length, value, type },
+  };
 }
+const edits = new Map(
+  [...names, ...inner]
+    .map((_, at): [number, PathEdit] => [at + 1, editOf(at + 1)])
+    .filter(([path]) => path > MemberLevel.SetOnce),
+);
 
 /** Returns the tasks of rows from 0 on. */
 function tasksOf(kinds: readonly TaskKind[], rules = 0): Uint32Array {
@@ -98,7 +124,7 @@ function found(text: string, { kinds, rules, ...lists }: Listed): FoundWords[] {
       ? kinds[row % kinds.length]!
       : TaskKind.Rewrite,
   );
-  const of = new MemberNames([...names, ...inner], { ...lists, rowPartOf, removedBy });
+  const of = new MemberNames([...names, ...inner], { ...lists, rowPartOf, edits });
   const inTree = (...given: Parameters<typeof scanner.findMembers>) =>
     findMembersInTree(table, ...given);
   return [scanner.findMembers, inTree].map((find) => {
@@ -114,7 +140,7 @@ function found(text: string, { kinds, rules, ...lists }: Listed): FoundWords[] {
   });
 }
 
-test("the addon finds and cuts the same members as the reference", () => {
+test("the addon finds and edits the same members as the reference", () => {
   let entryWords = 0;
   let changeWords = 0;
   const check = (text: string, lists: Listed): void => {
@@ -168,16 +194,25 @@ test("the addon returns the number of all members if there is no space for them"
   expect(entries[Found.Words + Found.ValueStart]).toBe(body.indexOf("2,"));
 });
 
+const everyRemoved = new Map(
+  names.map((_, at): [number, PathEdit] => [at + 1, { rules: 1, kind: "remove" }]),
+);
+
 test("the addon returns the end of all changes if there is no space for them", () => {
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
-  const of = new MemberNames(names, { ...onlyNamed, rowPartOf, removedBy: () => 1 });
-  const tasks = tasksOf([TaskKind.Cut], 1);
+  const of = new MemberNames(names, { ...onlyNamed, rowPartOf, edits: everyRemoved });
+  const tasks = tasksOf([TaskKind.Edit], 1);
   const changes = new Uint32Array(1 + Change.Words + 2 * Edit.Words);
   const count = scanner.findMembers(body, tasks, of.text, of.slots, new Uint32Array(80), changes);
   expect(count).toBe(0);
   expect(tasks[RowTasks.ChangesEnd]).toBe(changes.length + Edit.Words);
 });
+
+function slotsWith(count: number, sets = 0): Uint32Array {
+  const words = Names.Words + 4 * NameSlot.Words + sets * SetMember.Words;
+  return new Uint32Array(words).with(Names.Slots, count);
+}
 
 const noChanges = new Uint32Array(0);
 
@@ -193,7 +228,9 @@ test.each([
     "rows after the table",
     (good: unknown[]) => good.with(1, tasksOf([TaskKind.List]).with(RowTasks.First, 64)),
   ],
-  ["slots that are not a power of two", (good: unknown[]) => good.with(3, new Uint32Array(24))],
+  ["slots that are not a power of two", (good: unknown[]) => good.with(3, slotsWith(3))],
+  ["more slots than there are", (good: unknown[]) => good.with(3, slotsWith(8))],
+  ["too many members to set", (good: unknown[]) => good.with(3, slotsWith(1, 33))],
   ["slots that are missing", (good: unknown[]) => good.with(3, new Uint32Array(2))],
   ["a body of another length", (good: unknown[]) => good.with(0, Buffer.from("{}"))],
   ["a changed body", (good: unknown[]) => good.with(0, Buffer.alloc(30, 0x20))],

@@ -92,8 +92,8 @@ function isFound(kind: number): boolean {
 
 /** Returns the task that the tests store for a name. */
 function taskFor(name: Buffer) {
-  const { Unruled, Apply, List, ListIfAny, Cut, Sampled } = TaskKind;
-  const kinds = [Sampled, Unruled, Apply, List, ListIfAny, Cut];
+  const { Unruled, Apply, List, ListIfAny, Edit, Sampled } = TaskKind;
+  const kinds = [Sampled, Unruled, Apply, List, ListIfAny, Edit];
   return { kind: kinds[name.length % kinds.length]!, argument: (0x0a00_0000 * name.length) >>> 0 };
 }
 

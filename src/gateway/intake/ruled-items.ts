@@ -211,7 +211,7 @@ export class RuledItems {
       case TaskKind.Same:
         this.check = undefined;
         return Ruling.Same;
-      case TaskKind.Cut:
+      case TaskKind.Edit:
       case TaskKind.ListIfAny:
         this.check = undefined;
         this.isCookieless = false;

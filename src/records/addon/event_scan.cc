@@ -189,9 +189,9 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
 
 size_t EventScanner::find_members(const uint8_t* text, const RowTasks& rows,
                                   const MemberNames& names, const FoundList& found,
-                                  const CutList& cuts) noexcept {
+                                  const EditList& edits) noexcept {
   if (state_ == nullptr || last_length_ == kNoScan) return kCannotFind;
-  return penstock::find_members(state_->index, text, rows, names, found, cuts);
+  return penstock::find_members(state_->index, text, rows, names, found, edits);
 }
 
 void EventScanner::finish() noexcept {

@@ -174,7 +174,7 @@ inline constexpr size_t kNoScan = SIZE_MAX;
  */
 void choose_processor_code() noexcept;
 
-struct CutList;
+struct EditList;
 struct FoundList;
 struct MemberNames;
 struct RowTasks;
@@ -209,7 +209,7 @@ class EventScanner {
 
   /** Finds members in the text that was scanned last. find_members.h describes the arguments. */
   size_t find_members(const uint8_t* text, const RowTasks& rows, const MemberNames& names,
-                      const FoundList& found, const CutList& cuts) noexcept;
+                      const FoundList& found, const EditList& edits) noexcept;
 
   void finish() noexcept;
 

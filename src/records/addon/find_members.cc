@@ -25,14 +25,14 @@ size_t lowest_bit(uint32_t bits) noexcept { return static_cast<size_t>(__builtin
 class Finder {
  public:
   Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names, const FoundList& found,
-         const CutList& cuts, size_t cuts_end) noexcept
-      : index_(index), text_(text), names_(names), found_(found), cuts_(cuts), cuts_end_(cuts_end) {
+         const EditList& edits, size_t edits_end) noexcept
+      : index_(index), text_(text), names_(names), found_(found), edits_(edits), edits_end_(edits_end) {
     if ((names.flags & kListsAll) != 0) filter_ = ~uint64_t{0};
   }
 
   size_t count() const noexcept { return count_; }
 
-  size_t cuts_end() const noexcept { return cuts_end_; }
+  size_t edits_end() const noexcept { return edits_end_; }
 
   /** Lists the members of a row. Returns false if the text has changed. */
   bool list(const uint32_t* row, uint32_t number) noexcept {
@@ -41,24 +41,37 @@ class Finder {
     return walk_fields(row);
   }
 
+  /** Whether the last row must be listed, because not all of its rules could be applied. */
+  bool unsure() const noexcept { return unsure_; }
+
+  /** Maximum bytes of the texts that the last edits insert. */
+  size_t inserted() const noexcept { return inserted_; }
+
   /**
-   * Cuts the members of a row that one of the rules removes. `applied` gets the rules that have
-   * removed any. Returns false if the text has changed.
+   * Edits the members of a row. `applied` gets the rules that have edited any. Returns false if the
+   * text has changed.
    */
-  bool cut(const uint32_t* row, uint32_t number, uint32_t rules, uint32_t& applied) noexcept {
+  bool edit(const uint32_t* row, uint32_t number, uint32_t rules, uint32_t& applied) noexcept {
     row_ = number;
     rules_ = rules;
-    const size_t change = cuts_end_;
-    applied_ = 0;
+    applied = applied_ = 0;
     needs_scan_ = 0;
+    inserted_ = 0;
     property_types_ = row[kPropertyTypes];
-    if (!walk_fields(row)) return false;
+    const size_t change = edits_end_;
+    edits_end_ += kChangeWords;
+    unsure_ = has_sets() && (row[kFieldTypes] >> 4 * kProperties & 15) != kObject;
+    if (!unsure_ && !walk_fields(row)) return false;
+    if (unsure_ || applied_ == 0) {
+      edits_end_ = change;
+      return true;
+    }
     applied = applied_;
-    if (applied == 0 || cuts_end_ > cuts_.capacity) return true;
-    const size_t edits = (cuts_end_ - change - kChangeWords) / kEditWords;
+    if (edits_end_ > edits_.capacity) return true;
+    const size_t edits = (edits_end_ - change - kChangeWords) / kEditWords;
     const uint32_t words[kChangeWords] = {number, static_cast<uint32_t>(edits), row[kFieldTypes],
                                           property_types_, needs_scan_};
-    std::memcpy(cuts_.words + change, words, sizeof words);
+    std::memcpy(edits_.words + change, words, sizeof words);
     return true;
   }
 
@@ -109,6 +122,8 @@ class Finder {
     const uint32_t start = *cursor_++;
     uint32_t ordinal = 0;
     uint32_t cut_count = 0;
+    const bool sets = level == kPropertiesLevel && rules_ != 0 && has_sets();
+    if (sets) reserve_sets(start);
     if (!hold(1)) return false;
     if (text_[*cursor_] == '}') {
       cursor_++;
@@ -132,18 +147,19 @@ class Finder {
       }
       ordinal++;
     }
+    if (sets) finish_sets(ordinal > cut_count);
     if (rules_ == 0 && (names_.flags & kListsContainers) != 0)
       put(count_++, {row_, kContainerPath, start, ordinal, start, start, cursor_[-1] + 1, level});
     return true;
   }
 
-  /** Passes the value of a member, and lists or cuts the member if its name has a path. */
+  /** Passes the value of a member, and lists or edits the member if its name has a path. */
   bool pass_member(uint32_t level, const Member& member, uint32_t& cut_count) noexcept {
     const uint8_t* const name = text_ + member.start + 1;
     const uint32_t* const slot = slot_of(level, name, member.name_end - member.start - 2);
     const uint32_t path = slot[kSlotPath];
     const bool in_properties = level == kPropertiesLevel;
-    const uint32_t removing = slot[kSlotRemovedBy] & rules_;
+    const uint32_t editing = slot[kSlotEditedBy] & rules_;
     const size_t place = count_;
     const bool is_listed =
         rules_ == 0 && (path != kUnnamedPath || ((names_.flags & kListsAll) != 0 && in_properties));
@@ -157,12 +173,11 @@ class Finder {
       return false;
     }
     if (!hold(1)) return false;
-    if (!is_listed && removing == 0) return true;
+    if (!is_listed && editing == 0) return true;
     uint32_t end = *cursor_;
     while (end > member.value + 1 && is_space(text_[end - 1])) end--;
-    if (removing != 0) {
-      cut_member(slot, member, end, cut_count++ == member.ordinal);
-      applied_ |= removing & (~removing + 1);
+    if (editing != 0) {
+      if (edit_member(slot, member, end, cut_count)) applied_ |= editing & (~editing + 1);
     } else {
       put(place, {row_, path, member.container, member.ordinal, member.start, member.value, end,
                   type_of(member.value, end)});
@@ -170,19 +185,105 @@ class Finder {
     return true;
   }
 
+  /** Returns whether a member is changed. */
+  bool edit_member(const uint32_t* slot, const Member& member, uint32_t end,
+                   uint32_t& cut_count) noexcept {
+    const uint32_t edit = slot[kSlotEdit];
+    if (edit == kRemoveMember) {
+      cut_member(member, end, cut_count++ == member.ordinal);
+      note_type(slot[kSlotRowPart], kAbsent);
+      return true;
+    }
+    if (edit != kHashMember) return set_member(edit - kSetMember, member.value, end);
+    const uint32_t type = type_of(member.value, end);
+    if (type == kEscapedString) unsure_ = true;
+    if (type < kNumber || unsure_) return false;
+    put_edit({member.value, end, 0, kHashedText});
+    inserted_ += kHashTextBytes;
+    note_type(slot[kSlotRowPart], kPlainString);
+    return true;
+  }
+
   /** Cuts a member with one comma. `is_first`: no member is left before it. */
-  void cut_member(const uint32_t* slot, const Member& member, uint32_t end,
-                  bool is_first) noexcept {
-    if (applied_ == 0) cuts_end_ += kChangeWords;
+  void cut_member(const Member& member, uint32_t end, bool is_first) noexcept {
     const uint32_t next = *cursor_;
-    const uint32_t edit[kEditWords] = {is_first ? member.start : member.separator,
-                                       is_first && text_[next] == ',' ? next + 1 : end, 0, 0};
-    const size_t at = cuts_end_;
-    cuts_end_ += kEditWords;
-    if (cuts_end_ <= cuts_.capacity) std::memcpy(cuts_.words + at, edit, sizeof edit);
-    const uint32_t part = slot[kSlotRowPart];
+    put_edit({is_first ? member.start : member.separator,
+              is_first && text_[next] == ',' ? next + 1 : end, 0, 0});
+  }
+
+  /** Sets a member that the event has. */
+  bool set_member(size_t index, uint32_t value, uint32_t end) noexcept {
+    if (index >= names_.set_count) return false;
+    const uint32_t* const set = names_.sets + index * kSetWords;
+    absent_sets_ &= ~(uint32_t{1} << index);
+    const uint32_t start = set[kSetSameStart];
+    const uint32_t same_end = set[kSetSameEnd];
+    if (start <= same_end && same_end <= names_.text_length && same_end - start == end - value &&
+        std::memcmp(names_.text + start, text_ + value, end - value) == 0)
+      return false;
+    put_edit({value, end, set[kSetValueStart], set[kSetTextEnd]});
+    inserted_ += set[kSetTextEnd] - set[kSetValueStart];
+    note_type(set[kSetRowPart], set[kSetType]);
+    return true;
+  }
+
+  bool has_sets() const noexcept {
+    for (size_t index = 0; index < names_.set_count; index++)
+      if ((names_.sets[index * kSetWords + kSetRules] & rules_) != 0) return true;
+    return false;
+  }
+
+  /** Adds an edit without an effect for each member to set, because edits are in ascending order. */
+  void reserve_sets(uint32_t object) noexcept {
+    first_set_ = edits_end_;
+    absent_sets_ = 0;
+    for (size_t index = 0; index < names_.set_count; index++) {
+      if ((names_.sets[index * kSetWords + kSetRules] & rules_) == 0) continue;
+      absent_sets_ |= uint32_t{1} << index;
+      put_edit({object + 1, object + 1, 0, 0});
+    }
+  }
+
+  /** Inserts the members that the event does not have. */
+  void finish_sets(bool has_others) noexcept {
+    size_t at = first_set_;
+    uint32_t absent = absent_sets_;
+    for (size_t index = 0; absent != 0 && index < names_.set_count; index++) {
+      const uint32_t* const set = names_.sets + index * kSetWords;
+      const uint32_t rules = set[kSetRules] & rules_;
+      if (rules == 0) continue;
+      const size_t edit = at;
+      at += kEditWords;
+      if ((absent >> index & 1) == 0) continue;
+      absent &= absent - 1;
+      const uint32_t comma = has_others || absent != 0 ? 1 : 0;
+      const uint32_t end = set[kSetTextEnd] + comma;
+      if (edit + kEditWords <= edits_.capacity) {
+        edits_.words[edit + kEditTextStart] = set[kSetTextStart];
+        edits_.words[edit + kEditTextEnd] = end;
+      }
+      inserted_ += end - set[kSetTextStart];
+      applied_ |= rules & (~rules + 1);
+      note_type(set[kSetRowPart], set[kSetType]);
+    }
+  }
+
+  /** Notes the new type of a property, if the table has it. */
+  void note_type(uint32_t part, uint32_t type) noexcept {
     if (part == kRowPartSpan) needs_scan_ = 1;
-    else if (part != kNoRowPart) property_types_ &= ~(uint32_t{15} << (part & 31));
+    else if (part != kNoRowPart)
+      property_types_ =
+          (property_types_ & ~(uint32_t{15} << (part & 31))) | (type & 15) << (part & 31);
+  }
+
+  struct Edit {
+    uint32_t words[kEditWords];
+  };
+
+  void put_edit(const Edit& edit) noexcept {
+    const size_t at = edits_end_;
+    edits_end_ += kEditWords;
+    if (edits_end_ <= edits_.capacity) std::memcpy(edits_.words + at, edit.words, sizeof edit.words);
   }
 
   /** Returns the words of the name's slot, or words of zero. */
@@ -282,20 +383,25 @@ class Finder {
   const uint8_t* const text_;
   const MemberNames& names_;
   const FoundList& found_;
-  const CutList& cuts_;
-  size_t cuts_end_;
+  const EditList& edits_;
+  size_t edits_end_;
   /** Most members have no slot. */
   uint64_t filter_ = names_.filter;
   Cursor cursor_ = nullptr;
   Cursor mark_ = nullptr;
   size_t count_ = 0;
-  /** The row that is taken, and the rules that remove members of it. */
+  /** The row that is taken, and the rules that edit members of it. */
   uint32_t row_ = 0;
   uint32_t rules_ = 0;
-  /** The rules that have removed members of the row, and words of its change. */
+  /** The rules that have edited members of the row, and words of its change. */
   uint32_t applied_ = 0;
   uint32_t needs_scan_ = 0;
   uint32_t property_types_ = 0;
+  bool unsure_ = false;
+  size_t inserted_ = 0;
+  /** The first edit for a member to set, and a bit for each such member that is not found. */
+  size_t first_set_ = 0;
+  uint32_t absent_sets_ = 0;
 };
 
 }  // namespace
@@ -319,34 +425,35 @@ uint64_t member_bit(const uint8_t* name, size_t length) noexcept {
 
 size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows,
                     const MemberNames& names, const FoundList& found,
-                    const CutList& cuts) noexcept {
+                    const EditList& edits) noexcept {
   uint32_t* const counts = rows.words;
-  Finder finder(index, text, names, found, cuts, counts[kTasksChangesEnd]);
+  Finder finder(index, text, names, found, edits, counts[kTasksChangesEnd]);
   const uint32_t* row = rows.table + kHeaderWords + rows.first * kRowWords;
   uint32_t* task = rows.words + kTasksRows;
   uint32_t to_apply = 0;
   for (size_t at = 0; at < rows.count; at++, row += kRowWords, task += kTaskWords) {
-    const uint32_t kind = task[kTaskKind];
     const auto number = static_cast<uint32_t>(rows.first + at);
-    if (kind == kRowToApply) {
-      to_apply++;
-    } else if (kind == kRowToList || kind == kRowToListIfAny) {
-      const size_t before = finder.count();
-      if (!finder.list(row, number)) return kCannotFind;
-      const bool any = finder.count() != before;
-      task[kTaskResult] = any ? 1 : 0;
-      if (any || kind == kRowToList) to_apply++;
-    } else if (kind == kRowToCut) {
+    uint32_t& kind = task[kTaskKind];
+    if (kind == kRowToEdit) {
       uint32_t applied = 0;
-      if (!finder.cut(row, number, task[kTaskArgument], applied)) return kCannotFind;
+      if (!finder.edit(row, number, task[kTaskArgument], applied)) return kCannotFind;
       task[kTaskResult] = applied == 0 ? 0 : ++counts[kTasksChanges];
-      if (applied == 0) continue;
-      counts[kTasksChangedBytes] += row[kItemEnd] - row[kItemStart];
+      if (finder.unsure()) kind = kRowToList;
+      if (applied != 0)
+        counts[kTasksChangedBytes] +=
+            row[kItemEnd] - row[kItemStart] + static_cast<uint32_t>(finder.inserted());
       for (; applied != 0; applied &= applied - 1)
         counts[kTasksRuleChanges + lowest_bit(applied)]++;
     }
+    if (kind == kRowToApply) to_apply++;
+    if (kind != kRowToList && kind != kRowToListIfAny) continue;
+    const size_t before = finder.count();
+    if (!finder.list(row, number)) return kCannotFind;
+    const bool any = finder.count() != before;
+    task[kTaskResult] = any ? 1 : 0;
+    if (any || kind == kRowToList) to_apply++;
   }
-  counts[kTasksChangesEnd] = static_cast<uint32_t>(finder.cuts_end());
+  counts[kTasksChangesEnd] = static_cast<uint32_t>(finder.edits_end());
   counts[kTasksApplied] = to_apply;
   return finder.count();
 }

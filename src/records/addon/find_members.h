@@ -3,8 +3,8 @@
 // rules of a project name these members. `../found-members.ts` documents the layout, and a test
 // checks that both files agree.
 //
-// The members of a row are listed, or cut: then the row gets a change without the members that its
-// rules remove, in the form that change_items.h describes.
+// The members of a row are listed, or edited: then the row gets a change in the form that
+// change_items.h describes.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
 // the tokens are those of the last scan. The text, the offsets of the table and the names are not
@@ -34,14 +34,16 @@ enum FoundWord : uint32_t {
 inline constexpr uint32_t kUnnamedPath = 0;
 inline constexpr uint32_t kContainerPath = UINT32_MAX;
 
-/** The words before the hash table of names. */
+/** The words before the hash table of names. The members to set follow the table. */
 enum NamesWord : uint32_t {
   /** The sum of NamesFlag. */
   kNamesFlags = 0,
   /** The lower half of the filter, which has a bit for each name. */
   kNamesFilterLow = 1,
   kNamesFilterHigh = 2,
-  kNamesWords = 3,
+  /** A power of two. */
+  kNamesSlots = 3,
+  kNamesWords = 4,
 };
 
 enum NamesFlag : uint32_t {
@@ -62,12 +64,40 @@ enum NameSlot : uint32_t {
   kSlotLevel = 3,
   /** The number of the path. */
   kSlotPath = 4,
-  /** A bit for each rule that removes the member. */
-  kSlotRemovedBy = 5,
+  /** A bit for each rule that edits the member. */
+  kSlotEditedBy = 5,
+  /** A value of MemberEdit. */
+  kSlotEdit = 6,
   /** The shift of the member's type in the word kPropertyTypes of a row, or a value of RowPart. */
-  kSlotRowPart = 6,
-  kSlotWords = 7,
+  kSlotRowPart = 7,
+  kSlotWords = 8,
 };
+
+/** What rules do with a member. */
+enum MemberEdit : uint32_t {
+  kRemoveMember = 0,
+  kHashMember = 1,
+  /** The index of the member to set is added. */
+  kSetMember = 2,
+};
+
+/** The words of a member of `properties` to set. */
+enum SetWord : uint32_t {
+  /** A bit for each rule that sets the member. */
+  kSetRules = 0,
+  /** The name, a colon and the value in the texts of the changes. A comma follows. */
+  kSetTextStart = 1,
+  kSetValueStart = 2,
+  kSetTextEnd = 3,
+  /** The value in the text of the names. A sent value that is the same is not changed. */
+  kSetSameStart = 4,
+  kSetSameEnd = 5,
+  kSetType = 6,
+  kSetRowPart = 7,
+  kSetWords = 8,
+};
+
+inline constexpr size_t kSetsMax = 32;
 
 enum RowPart : uint32_t {
   kNoRowPart = UINT32_MAX,
@@ -103,6 +133,9 @@ struct MemberNames {
   size_t slot_count;
   uint32_t flags;
   uint64_t filter;
+  /** At most kSetsMax members, in the order in which they are added. */
+  const uint32_t* sets;
+  size_t set_count;
 };
 
 struct FoundList {
@@ -112,7 +145,7 @@ struct FoundList {
 };
 
 /** Changes are added at the end. If it exceeds the capacity, not all of them are written. */
-struct CutList {
+struct EditList {
   uint32_t* words;
   size_t capacity;
 };
@@ -125,6 +158,6 @@ inline constexpr size_t kCannotFind = SIZE_MAX;
  * written. Returns kCannotFind if the text is not the one whose tokens are in the index.
  */
 size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows,
-                    const MemberNames& names, const FoundList& found, const CutList& cuts) noexcept;
+                    const MemberNames& names, const FoundList& found, const EditList& cuts) noexcept;
 
 }  // namespace penstock

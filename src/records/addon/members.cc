@@ -125,20 +125,23 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   RowTasks tasks{};
   if (!get_tasks(env, arguments[1], table, tasks))
     return throw_type_error(env, "findMembers: expects tasks of rows in the table");
-  const size_t slot_count =
-      slots.length < kNamesWords ? 0 : (slots.length - kNamesWords) / kSlotWords;
-  if (!is_power_of_two(slot_count))
-    return throw_type_error(env, "findMembers: the number of slots must be a power of two");
   const uint32_t* const head = slots.words;
+  const size_t slot_count = slots.length < kNamesWords ? 0 : head[kNamesSlots];
+  const size_t slots_end = kNamesWords + slot_count * kSlotWords;
+  if (!is_power_of_two(slot_count) || slots_end > slots.length)
+    return throw_type_error(env, "findMembers: the number of slots must be a power of two");
+  const size_t set_count = (slots.length - slots_end) / kSetWords;
+  if (set_count > kSetsMax) return throw_type_error(env, "findMembers: too many members to set");
   const MemberNames names{
       names_text.bytes,   names_text.length,
       head + kNamesWords, slot_count,
       head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
+      head + slots_end,   set_count,
   };
   const FoundList list{found.words, found.length / kFoundWords};
-  const CutList cuts{changes.words, changes.length};
+  const EditList edits{changes.words, changes.length};
   const size_t entries = body.length == binding->scanner.last_length()
-                             ? binding->scanner.find_members(body.bytes, tasks, names, list, cuts)
+                             ? binding->scanner.find_members(body.bytes, tasks, names, list, edits)
                              : kCannotFind;
   if (entries == kCannotFind) {
     napi_throw_error(env, nullptr,

@@ -21,7 +21,7 @@ enum RowTasksWord : uint32_t {
   /** The end and number of the changes before findMembers, and then after it. */
   kTasksChangesEnd = 6,
   kTasksChanges = 7,
-  /** Sum of the bytes of the items for which findMembers has added changes. */
+  /** Maximum bytes of the items that findMembers has changed. */
   kTasksChangedBytes = 8,
   /** Number of rows to which the rules must be applied after findMembers. */
   kTasksApplied = 9,
@@ -36,7 +36,7 @@ enum RowTaskWord : uint32_t {
   kTaskValue = 0,
   kTaskKind = 1,
   /**
-   * Of a row to cut: a bit for each rule that removes members. Of a sampled row: the highest hash of
+   * Of a row to edit: a bit for each of its rules. Of a sampled row: the highest hash of
    * a distinct id in the sample.
    */
   kTaskArgument = 2,
@@ -63,15 +63,18 @@ enum TaskKind : uint32_t {
   kRowToList = 6,
   /** The same, but the rules have no effect if there is no member. Result: whether there are any. */
   kRowToListIfAny = 7,
-  /** Members must be removed. Result: the number of the change, from 1 on, or 0. */
-  kRowToCut = 8,
+  /**
+   * Members must be edited. Result: the number of the change, from 1 on, or 0. If the addon cannot
+   * edit them, the row becomes kRowToList.
+   */
+  kRowToEdit = 8,
   /** The event is stored as it is if its distinct id is in the sample. Otherwise kRowToApply. */
   kSampledRow = 9,
   /** The event is stored as it is. */
   kSameRow = 10,
 };
 
-inline constexpr size_t kRemovingRulesMax = kTasksRows - kTasksRuleChanges;
+inline constexpr size_t kEditingRulesMax = kTasksRows - kTasksRuleChanges;
 
 struct RowTasks {
   const uint32_t* table;
@@ -81,6 +84,6 @@ struct RowTasks {
   uint32_t* words;
 };
 
-inline bool needs_members(uint32_t task) noexcept { return task >= kRowToList && task <= kRowToCut; }
+inline bool needs_members(uint32_t task) noexcept { return task >= kRowToList && task <= kRowToEdit; }
 
 }  // namespace penstock

@@ -1,51 +1,86 @@
-// Finds and cuts members by their names, like the addon, but from a tree of the whole properties.
+// Finds and edits members by their names, like the addon, but from a tree of the whole properties.
 
 import {
   Found,
   FoundPath,
   levelIn,
+  MemberEdit,
   type MemberFinder,
   MemberLevel,
   NameSlot,
-  Names,
   NamesFlag,
+  Names as NamesWord,
   RowPart,
+  SetMember,
 } from "../../../src/records/found-members.ts";
+import { EditText } from "../../../src/records/item-changes.ts";
 import { needsMembers, RowTask, RowTasks, TaskKind } from "../../../src/records/row-tasks.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.ts";
 import { type JsonNode, parseTree } from "./parse.ts";
 
 interface NameWords {
   readonly path: number;
-  readonly removedBy: number;
+  readonly editedBy: number;
+  readonly edit: number;
   readonly rowPart: number;
 }
 
-const noWords: NameWords = { path: 0, removedBy: 0, rowPart: 0 };
+const noWords: NameWords = { path: 0, editedBy: 0, edit: 0, rowPart: 0 };
 
-function namesIn(text: Uint8Array, words: Uint32Array): Map<string, NameWords> {
-  const names = new Map<string, NameWords>();
-  const slots = words.subarray(Names.Words);
-  for (let at = 0; at < slots.length; at += NameSlot.Words) {
-    const end = slots[at + NameSlot.NameEnd]!;
-    if (end === 0) continue;
-    const name = Buffer.from(text.subarray(slots[at + NameSlot.NameStart]!, end)).toString();
-    names.set(`${slots[at + NameSlot.Level]} ${name}`, {
-      path: slots[at + NameSlot.Path]!,
-      removedBy: slots[at + NameSlot.RemovedBy]!,
-      rowPart: slots[at + NameSlot.RowPart]!,
-    });
-  }
-  return names;
+interface SetWords {
+  readonly rules: number;
+  readonly start: number;
+  readonly valueStart: number;
+  readonly end: number;
+  readonly same: string;
+  readonly type: number;
+  readonly rowPart: number;
 }
 
-/** Finds and cuts members of the rows. The changes are written only if there is space for all. */
+interface Names {
+  readonly flags: number;
+  readonly named: ReadonlyMap<string, NameWords>;
+  readonly sets: readonly SetWords[];
+}
+
+function namesIn(text: Uint8Array, words: Uint32Array): Names {
+  const named = new Map<string, NameWords>();
+  const slotsEnd = NamesWord.Words + words[NamesWord.Slots]! * NameSlot.Words;
+  for (let at = NamesWord.Words; at < slotsEnd; at += NameSlot.Words) {
+    const end = words[at + NameSlot.NameEnd]!;
+    if (end === 0) continue;
+    const name = Buffer.from(text.subarray(words[at + NameSlot.NameStart]!, end)).toString();
+    named.set(`${words[at + NameSlot.Level]} ${name}`, {
+      path: words[at + NameSlot.Path]!,
+      editedBy: words[at + NameSlot.EditedBy]!,
+      edit: words[at + NameSlot.Edit]!,
+      rowPart: words[at + NameSlot.RowPart]!,
+    });
+  }
+  const sets: SetWords[] = [];
+  for (let at = slotsEnd; at < words.length; at += SetMember.Words) {
+    const word = (index: number): number => words[at + index]!;
+    const same = text.subarray(word(SetMember.SameStart), word(SetMember.SameEnd));
+    sets.push({
+      rules: word(SetMember.Rules),
+      start: word(SetMember.TextStart),
+      valueStart: word(SetMember.ValueStart),
+      end: word(SetMember.TextEnd),
+      same: Buffer.from(same).toString(),
+      type: word(SetMember.Type),
+      rowPart: word(SetMember.RowPart),
+    });
+  }
+  return { flags: words[NamesWord.Flags]!, named, sets };
+}
+
+/** Finds and edits members of the rows. The changes are written only if there is space for all. */
 export function findMembersInTree(
   table: Uint32Array,
   ...[body, tasks, text, slots, found, changes]: Parameters<MemberFinder["findMembers"]>
 ): number {
-  const flags = slots[Names.Flags]!;
   const names = namesIn(text, slots);
+  const { flags } = names;
   const entries: number[][] = [];
   const changed: number[] = [];
   tasks[RowTasks.Applied] = 0;
@@ -55,16 +90,20 @@ export function findMembersInTree(
     if (kind === TaskKind.Apply) tasks[RowTasks.Applied]!++;
     if (!needsMembers(kind)) continue;
     const row = tasks[RowTasks.First]! + index;
-    const members = membersOf(table, body, row, { names, flags });
-    if (kind === TaskKind.Cut) {
+    const members = membersOf(table, body, row, names);
+    if (kind === TaskKind.Edit) {
       const rules = tasks[task + RowTask.Argument]!;
-      const { applied, words } = changeOf(table, body, row, { members, rules });
-      changed.push(...words);
-      tasks[task + RowTask.Result] = applied === 0 ? 0 : ++tasks[RowTasks.Changes]!;
-      if (applied !== 0) tasks[RowTasks.ChangedBytes]! += bytesOf(table, row);
-      for (let rule = 0; rule < 32; rule++)
-        tasks[RowTasks.RuleChanges + rule]! += (applied >>> rule) & 1;
-      continue;
+      const change = changeOf(table, body, row, { members, rules, names });
+      if (change !== undefined) {
+        const { applied, words, bytes } = change;
+        changed.push(...words);
+        tasks[task + RowTask.Result] = applied === 0 ? 0 : ++tasks[RowTasks.Changes]!;
+        if (applied !== 0) tasks[RowTasks.ChangedBytes]! += bytesOf(table, row) + bytes;
+        for (let rule = 0; rule < 32; rule++)
+          tasks[RowTasks.RuleChanges + rule]! += (applied >>> rule) & 1;
+        continue;
+      }
+      tasks[task + RowTask.Kind] = TaskKind.List;
     }
     const before = entries.length;
     for (const { isContainer, level, entry } of members) {
@@ -76,7 +115,7 @@ export function findMembersInTree(
     }
     const hasAny = entries.length > before;
     tasks[task + RowTask.Result] = hasAny ? 1 : 0;
-    if (hasAny || kind === TaskKind.List) tasks[RowTasks.Applied]!++;
+    if (hasAny || kind !== TaskKind.ListIfAny) tasks[RowTasks.Applied]!++;
   }
   found.set(entries.flat().slice(0, Math.floor(found.length / Found.Words) * Found.Words));
   const end = tasks[RowTasks.ChangesEnd]! + changed.length;
@@ -102,14 +141,14 @@ function membersOf(
   table: Uint32Array,
   body: Buffer,
   row: number,
-  { names, flags }: { readonly names: Map<string, NameWords>; readonly flags: number },
+  { named, flags }: Names,
 ): TreeMember[] {
   const all: TreeMember[] = [];
   const hasPersonPaths = (flags & NamesFlag.HasPersonPaths) !== 0;
   const walk = (object: JsonNode, shift: number, level: number): void => {
     const container = object.start + shift;
     for (const [ordinal, { key, node }] of object.children.entries()) {
-      const words = names.get(`${level} ${key}`) ?? noWords;
+      const words = named.get(`${level} ${key}`) ?? noWords;
       const [valueStart, valueEnd] = [node.start + shift, node.end + shift];
       // Only white space and a colon separate the name from the value.
       const nameEnd = body.lastIndexOf('"', valueStart - 1);
@@ -144,36 +183,89 @@ function membersOf(
   return all;
 }
 
-/** Returns the change that removes members of a row, and the rules that have removed any. */
+interface RowChange {
+  /** The rules that have edited the row. */
+  readonly applied: number;
+  readonly words: readonly number[];
+  /** Maximum bytes of the inserted texts. */
+  readonly bytes: number;
+}
+
+/** Returns the change to a row; undefined if not all of its rules can be applied. */
 function changeOf(
   table: Uint32Array,
   body: Buffer,
   row: number,
-  { members, rules }: { readonly members: readonly TreeMember[]; readonly rules: number },
-): { readonly applied: number; readonly words: readonly number[] } {
+  {
+    members,
+    rules,
+    names,
+  }: { readonly members: readonly TreeMember[]; readonly rules: number; readonly names: Names },
+): RowChange | undefined {
   const at = Header.Words + row * Row.Words;
   const edits: number[][] = [];
   const cutIn = new Map<number, number>();
   let types = table[at + Row.PropertyTypes]!;
   let needsScan = 0;
   let applied = 0;
+  let bytes = 0;
+  const note = (rowPart: number, type: number): void => {
+    if (rowPart === RowPart.Span) needsScan = 1;
+    else if (rowPart !== RowPart.None) types = (types & ~(0xf << rowPart)) | (type << rowPart);
+  };
+  const sets = names.sets.filter((set) => (set.rules & rules) !== 0);
+  const object = members.find(
+    ({ isContainer, level }) => isContainer && level === MemberLevel.Properties,
+  );
+  if (sets.length > 0 && object === undefined) return undefined;
+  const absent = new Set(sets);
   for (const { entry, words, isContainer } of members) {
-    const removing = words.removedBy & rules;
-    if (isContainer || removing === 0) continue;
-    applied |= removing & -removing;
+    const editing = words.editedBy & rules;
+    if (isContainer || editing === 0) continue;
     const container = entry[Found.Container]!;
     const [start, end] = [entry[Found.Start]!, entry[Found.ValueEnd]!];
-    const cut = cutIn.get(container) ?? 0;
-    cutIn.set(container, cut + 1);
-    const after = /^\s*,/.exec(body.toString("latin1", end))?.[0].length ?? 0;
-    if (cut === entry[Found.Ordinal]) edits.push([start, end + after, 0, 0]);
-    else edits.push([body.lastIndexOf(",", start), end, 0, 0]);
-    if (words.rowPart === RowPart.Span) needsScan = 1;
-    else if (words.rowPart !== RowPart.None) types &= ~(0xf << words.rowPart);
+    const [value, type] = [entry[Found.ValueStart]!, entry[Found.Type]!];
+    if (words.edit === MemberEdit.Remove) {
+      const cut = cutIn.get(container) ?? 0;
+      cutIn.set(container, cut + 1);
+      const after = /^\s*,/.exec(body.toString("latin1", end))?.[0].length ?? 0;
+      if (cut === entry[Found.Ordinal]) edits.push([start, end + after, 0, 0]);
+      else edits.push([body.lastIndexOf(",", start), end, 0, 0]);
+      note(words.rowPart, TokenType.Absent);
+    } else if (words.edit === MemberEdit.Hash) {
+      if (type === TokenType.EscapedString) return undefined;
+      if (type < TokenType.Number) continue;
+      edits.push([value, end, 0, EditText.Hashed]);
+      bytes += EditText.HashBytes;
+      note(words.rowPart, TokenType.PlainString);
+    } else {
+      const set = names.sets[words.edit - MemberEdit.Set]!;
+      absent.delete(set);
+      if (body.toString("utf8", value, end) === set.same) continue;
+      edits.push([value, end, set.valueStart, set.end]);
+      bytes += set.end - set.valueStart;
+      note(set.rowPart, set.type);
+    }
+    applied |= editing & -editing;
   }
-  if (applied === 0) return { applied, words: [] };
-  edits.sort(([one], [other]) => one! - other!);
+  if (object !== undefined) {
+    const container = object.entry[Found.Container]!;
+    const hasOthers = object.entry[Found.Ordinal]! > (cutIn.get(container) ?? 0);
+    const last = [...absent].at(-1);
+    for (const set of sets) {
+      const end = set.end + (hasOthers || set !== last ? 1 : 0);
+      const text = absent.has(set) ? [set.start, end] : [0, 0];
+      edits.push([container + 1, container + 1, ...text]);
+      if (!absent.has(set)) continue;
+      bytes += end - set.start;
+      applied |= set.rules & rules & -(set.rules & rules);
+      note(set.rowPart, set.type);
+    }
+  }
+  if (applied === 0) return { applied, words: [], bytes: 0 };
+  // An insertion precedes an edit at its offset.
+  edits.sort((one, other) => one[0]! - other[0]! || one[1]! - other[1]!);
   const fieldTypes = table[at + Row.FieldTypes]!;
   const words = [row, edits.length, fieldTypes, types >>> 0, needsScan, ...edits.flat()];
-  return { applied, words };
+  return { applied, words, bytes };
 }
