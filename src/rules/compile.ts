@@ -12,7 +12,6 @@ import { AddressRule, type SaltOf } from "./address.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
 import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
-import { GlobSet } from "./pattern.ts";
 import {
   type Action,
   type EventSchema,
@@ -26,8 +25,8 @@ import {
   type Scalar,
   splitPath,
 } from "./rules-file.ts";
-import { stepsOf, storableText } from "./rules-work.ts";
-import { globbedText, TextPatterns } from "./text-patterns.ts";
+import { estimateOf } from "./rules-work.ts";
+import { TextPatterns } from "./text-patterns.ts";
 import { UrlCutter, urlProperties } from "./url-cutter.ts";
 
 export interface RulesContext {
@@ -200,13 +199,6 @@ const namesInLib: ReadonlyMap<string, string> = new Map([
   ["posthog-js-lite", "js"],
 ]);
 
-/** Work of one step of the rules, in copied bytes. */
-const bytesPerStep = 6;
-/** Work of finding the members of an event and of writing it again, per byte, in copied bytes. */
-const bytesPerChangedByte = 4;
-/** Work of the HMAC of a text with escapes, in copied bytes. */
-const bytesPerHash = 2_048;
-
 export function compileRules(file: RulesFile, context: RulesContext): CompiledRules {
   return new CompiledRules(file, context);
 }
@@ -248,9 +240,7 @@ export class CompiledRules {
   readonly namedPlans = new NameTable<Plan>();
   /** The plans of names that rules give to events. */
   readonly #renamedPlans = new Map<string, Plan>();
-  readonly #hashes: number;
-  readonly #steps: number;
-  readonly #rewrites: boolean;
+  readonly #work: ReturnType<typeof estimateOf>;
 
   constructor(file: RulesFile, context: RulesContext) {
     const { privacy } = file;
@@ -301,16 +291,12 @@ export class CompiledRules {
       schemas: this.schemas,
     });
     this.partlyChanged = partlyChangedBy(file);
-    this.#steps = stepsOf(file.rules, privacy).total;
-    this.#hashes = actions.reduce(
-      (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
-      0,
-    );
-    this.#rewrites =
+    const rewrites =
       cutsUrls ||
       privacy.cookieless ||
       this.schemas.length > 0 ||
       this.rules.some((rule) => rule.readsMembers || rule.renames);
+    this.#work = estimateOf(file, rewrites);
   }
 
   /** Whether the rules do anything with an event, beyond its address. */
@@ -336,11 +322,7 @@ export class CompiledRules {
 
   /** Estimates the work for events, in bytes that could be copied in the same time. */
   workOf(bytes: number, events: number): number {
-    if (!this.readsEvents) return 0;
-    return (
-      events * (this.#steps * bytesPerStep + this.#hashes * bytesPerHash) +
-      (this.#rewrites ? bytes * bytesPerChangedByte : 0)
-    );
+    return events * this.#work.perEvent + bytes * this.#work.perByte;
   }
 
   /** Returns the plan for the item's event name; undefined if the item has no name. */
@@ -496,6 +478,11 @@ function namesOfSdk(name: string): string[] {
   return inLib === undefined ? [name] : [name, inLib];
 }
 
+/** Replaces characters that no record has. */
+function storableText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
 function scalarText(value: Scalar): string {
   return JSON.stringify(typeof value === "string" ? storableText(value) : value);
 }
@@ -597,10 +584,8 @@ class Plans {
   readonly #exact = new Map<string, CompiledRule[]>();
   /** The rules for all events. */
   readonly #always: CompiledRule[] = [];
-  /** The rules with globs, the globs of all of them, and the rule of each glob. */
+  /** The rules with globs. */
   readonly #globbed: CompiledRule[] = [];
-  readonly #globs: GlobSet;
-  readonly #ruleOfGlob: readonly CompiledRule[];
   readonly #cutsUrls: boolean;
   readonly #readsMembersAtAll: boolean;
   readonly #other: Plan;
@@ -630,27 +615,17 @@ class Plans {
         }
       }
     }
-    this.#ruleOfGlob = this.#globbed.flatMap((rule) => rule.event!.globs.map(() => rule));
-    this.#globs = new GlobSet(this.#globbed.flatMap((rule) => rule.event!.globs));
     this.#other = this.#planOf(this.#always, undefined);
   }
 
   ofName(name: string): Plan {
     const named = this.#exact.get(name);
-    const matching = this.#matching(name);
+    const matching = this.#globbed.filter((rule) => rule.event!.matches(name));
     const schema = this.#schemas.get(name);
     if (named === undefined && matching.length === 0 && schema === undefined) return this.#other;
     const rules = [...this.#always, ...(named ?? []), ...matching];
     if (rules.length > this.#always.length) rules.sort((one, other) => one.index - other.index);
     return this.#planOf(rules, schema);
-  }
-
-  /** Returns the rules with globs that are for an event name. */
-  #matching(name: string): readonly CompiledRule[] {
-    const globs = this.#globs.find(globbedText(name));
-    const found = new Set(globs.map((index) => this.#ruleOfGlob[index]!));
-    for (const rule of this.#globbed) if (rule.event!.exact.has(name)) found.add(rule);
-    return [...found];
   }
 
   #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
