@@ -27,17 +27,15 @@ import {
 } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
+import { type CompiledRules, matchedBytesMax } from "./compile.ts";
 import {
   type CompiledAction,
   type CompiledRule,
-  type CompiledRules,
   type ConstantText,
   effectOf,
-  matchedBytesMax,
-  type Plan,
   type PropertyTest,
   RuleEffect,
-} from "./compile.ts";
+} from "./compiled-rule.ts";
 import {
   type CookielessMembers,
   type CookielessRule,
@@ -49,6 +47,7 @@ import type { CompiledSchema, SchemaCheck } from "./event-schema.ts";
 import { sampleHash } from "./hashing.ts";
 import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
+import type { Plan } from "./plans.ts";
 import type { Scalar } from "./rules-file.ts";
 import type { TextPatterns } from "./text-patterns.ts";
 

@@ -1,7 +1,6 @@
-// Compiles the rules of a project into tables that the gateway reads for each event: the rules that
-// can apply to an event name, and numbered paths for the members that the rules name.
+// Compiles the rules of a project into tables that the gateway reads for each event. The members that
+// the rules name get numbered paths.
 
-import type { Lane } from "../platform/base/lane.ts";
 import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { NameTable } from "../records/name-table.ts";
@@ -9,18 +8,24 @@ import { rowPartOf } from "../records/row-part.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
+import {
+  type CompiledAction,
+  type CompiledRule,
+  type ConstantText,
+  type PropertyTest,
+  RuleEffect,
+} from "./compiled-rule.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
 import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
+import { type Plan, Plans, removedByOf } from "./plans.ts";
 import {
   type Action,
   type EventSchema,
   effectProperties,
   type Match,
-  type PropertyMatch,
   type PropertyPath,
   type Rule,
-  type RuleMode,
   type RulesFile,
   type Scalar,
   splitPath,
@@ -45,10 +50,6 @@ export interface RulesContext {
   readonly counters?: RulesCounters;
 }
 
-/** What a rule does with an event, and its index in the counts of a rule. */
-export const RuleEffect = { dropped: 0, sampled_out: 1, quarantined: 2, changed: 3 } as const;
-export type RuleEffect = keyof typeof RuleEffect;
-
 /** Provides the counters of events, so that a new version of the rules continues to count. */
 export interface RulesCounters {
   ofRule(rule: Rule): Float64Array;
@@ -59,103 +60,6 @@ const newCounters: RulesCounters = {
   ofRule: () => new Float64Array(Object.keys(RuleEffect).length),
   ofSchema: () => new Float64Array(Object.keys(SchemaResult).length),
 };
-
-/** The effects of the actions that end the evaluation. */
-const endingEffects: { readonly [Kind in Action["kind"]]?: RuleEffect } = {
-  drop: "dropped",
-  sample: "sampled_out",
-  quarantine: "quarantined",
-};
-
-export function effectOf(kind: Action["kind"]): RuleEffect {
-  return endingEffects[kind] ?? "changed";
-}
-
-/** A path is the number of a name in `names`, from 1 on. */
-export interface PropertyTest {
-  readonly path: number;
-  readonly match:
-    | Exclude<PropertyMatch, { kind: "equals" }>
-    | {
-        readonly kind: "equals";
-        readonly values: ReadonlySet<Scalar>;
-        /** The texts among the values as JSON, if they are few; else undefined. */
-        readonly texts: readonly ConstantText[] | undefined;
-      };
-}
-
-export type CompiledAction =
-  | { readonly kind: "drop" }
-  | { readonly kind: "quarantine" }
-  /** `limit`: hashes of distinct ids below it are stored. */
-  | { readonly kind: "sample"; readonly limit: number }
-  | { readonly kind: "remove"; readonly paths: readonly number[] }
-  | { readonly kind: "keepOnly"; readonly paths: ReadonlySet<number> }
-  | { readonly kind: "hash"; readonly paths: readonly number[] }
-  | { readonly kind: "set"; readonly members: readonly SetMember[] }
-  | { readonly kind: "rename"; readonly event: string }
-  | { readonly kind: "cut"; readonly members: readonly CutMember[] };
-
-/** A part of `CompiledRules.texts`. */
-export interface ConstantText {
-  readonly start: number;
-  readonly end: number;
-}
-
-interface SetMember {
-  readonly path: number;
-  /** The value as JSON. */
-  readonly text: ConstantText;
-}
-
-interface CutMember {
-  readonly path: number;
-  readonly bytesMax: number;
-}
-
-export interface CompiledRule {
-  readonly index: number;
-  readonly name: string;
-  readonly mode: RuleMode;
-  readonly lane: Lane | undefined;
-  readonly bot: boolean | undefined;
-  readonly event: TextPatterns | undefined;
-  readonly sdk: TextPatterns | undefined;
-  readonly sdkVersion: TextPatterns | undefined;
-  readonly properties: readonly PropertyTest[];
-  /** Whether the rule applies to every event of its plans. */
-  readonly isUnconditional: boolean;
-  readonly actions: readonly CompiledAction[];
-  readonly renames: boolean;
-  readonly readsMembers: boolean;
-  /** Whether the rule has no effect on an event without any member that the rules name. */
-  readonly isIdleWithoutMembers: boolean;
-  /** If the rule only removes members, from every event of its plans: their paths. */
-  readonly removed: readonly number[] | undefined;
-  /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
-  readonly counts: Float64Array;
-}
-
-/** The number of rules that have a bit in `Plan.removals`. */
-const removingRulesMax = 32;
-
-/** The rules that can apply to the events of one name, in the order of the file. */
-export interface Plan {
-  readonly rules: readonly CompiledRule[];
-  /** Whether the members of the event must be found before the rules can be applied. */
-  readonly needsMembers: boolean;
-  /** Whether the rules have no effect on an event without any member that they name. */
-  readonly isIdleWithoutMembers: boolean;
-  /** If all rules only remove members, without conditions: a bit for the index of each; else 0. */
-  readonly removals: number;
-  /** The schema of the event name. */
-  readonly schema: CompiledSchema | undefined;
-}
-
-/** Returns whether no rule and no schema is for the events of a plan. */
-export function isIdle({ rules, needsMembers }: Plan): boolean {
-  return rules.length === 0 && !needsMembers;
-}
 
 /**
  * Maximum bytes of a name or value that patterns read. The rest is ignored. Event names of at most
@@ -515,18 +419,6 @@ function removedBy(actions: readonly CompiledAction[]): readonly number[] | unde
   return paths.every((path) => path > lastTopPath) ? paths : undefined;
 }
 
-function isRemoval({ index, removed }: CompiledRule): boolean {
-  return index < removingRulesMax && removed !== undefined;
-}
-
-/** Returns the rules that remove a path and do nothing else, a bit for the index of each. */
-function removedByOf(rules: readonly CompiledRule[]): (path: number) => number {
-  const removedBy: number[] = [];
-  for (const { index, removed } of rules.filter(isRemoval))
-    for (const path of removed!) removedBy[path] = (removedBy[path] ?? 0) | (1 << index);
-  return (path) => removedBy[path] ?? 0;
-}
-
 /** The objects in `properties` whose members have paths, and the levels of these. */
 const innerLevels: ReadonlyMap<string, number> = new Map([
   ["$set", MemberLevel.Set],
@@ -575,77 +467,5 @@ class ConstantTexts {
 
   concat(): Buffer {
     return Buffer.concat(this.#parts);
-  }
-}
-
-/** Returns the rules for an event name. */
-class Plans {
-  /** The rules that name the event exactly. */
-  readonly #exact = new Map<string, CompiledRule[]>();
-  /** The rules for all events. */
-  readonly #always: CompiledRule[] = [];
-  /** The rules with globs. */
-  readonly #globbed: CompiledRule[] = [];
-  readonly #cutsUrls: boolean;
-  readonly #readsMembersAtAll: boolean;
-  readonly #other: Plan;
-  readonly #schemas: ReadonlyMap<string, CompiledSchema>;
-
-  constructor(
-    rules: readonly CompiledRule[],
-    {
-      cutsUrls,
-      schemas,
-    }: {
-      readonly cutsUrls: boolean;
-      readonly schemas: readonly CompiledSchema[];
-    },
-  ) {
-    this.#schemas = new Map(schemas.map((schema) => [schema.event, schema]));
-    this.#cutsUrls = cutsUrls;
-    this.#readsMembersAtAll = rules.some((rule) => rule.readsMembers);
-    for (const rule of rules) {
-      if (rule.event === undefined) this.#always.push(rule);
-      else if (rule.event.globs.length > 0) this.#globbed.push(rule);
-      else {
-        for (const name of rule.event.exact) {
-          const named = this.#exact.get(name);
-          if (named === undefined) this.#exact.set(name, [rule]);
-          else named.push(rule);
-        }
-      }
-    }
-    this.#other = this.#planOf(this.#always, undefined);
-  }
-
-  ofName(name: string): Plan {
-    const named = this.#exact.get(name);
-    const matching = this.#globbed.filter((rule) => rule.event!.matches(name));
-    const schema = this.#schemas.get(name);
-    if (named === undefined && matching.length === 0 && schema === undefined) return this.#other;
-    const rules = [...this.#always, ...(named ?? []), ...matching];
-    if (rules.length > this.#always.length) rules.sort((one, other) => one.index - other.index);
-    return this.#planOf(rules, schema);
-  }
-
-  #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
-    const readsAfterRename = this.#readsMembersAtAll || this.#schemas.size > 0;
-    const onlyRules = schema === undefined && !this.#cutsUrls;
-    let needsMembers = !onlyRules;
-    let isIdleWithoutMembers = schema === undefined;
-    for (const rule of rules) {
-      needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
-      isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
-    }
-    return {
-      rules,
-      needsMembers,
-      isIdleWithoutMembers,
-      removals:
-        onlyRules && rules.every(isRemoval)
-          ? rules.reduce((bits, { index }) => bits | (1 << index), 0)
-          : 0,
-      schema,
-    };
   }
 }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { PropertyShift } from "../../src/records/table.ts";
-import { type CompiledRule, RuleEffect } from "../../src/rules/compile.ts";
+import { type CompiledRule, RuleEffect } from "../../src/rules/compiled-rule.ts";
 import { sampleHash } from "../../src/rules/hashing.ts";
 import type { Action, Rule, RuleMode } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";

@@ -13,7 +13,7 @@ import { writeEntry } from "../../../../src/gateway/projects/registry/entry-writ
 import { readSecret } from "../../../../src/gateway/projects/rules/stored-versions.ts";
 import { applyRules, removeRules } from "../../../../src/gateway/projects/rules/versions.ts";
 import { managerOf } from "../../../../src/platform/nats/api.ts";
-import { RuleEffect } from "../../../../src/rules/compile.ts";
+import { RuleEffect } from "../../../../src/rules/compiled-rule.ts";
 import { parseRules } from "../../../../src/rules/parse.ts";
 import { startNatsServer } from "../../../kit/nats-server.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
