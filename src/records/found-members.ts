@@ -3,7 +3,6 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
-import type { TokenType } from "./table.ts";
 
 /** The words of an entry. Entries of a row are in the order of its properties. */
 export const Found = {
@@ -165,9 +164,9 @@ export interface SetText {
   readonly valueStart: number;
   /** A comma follows. */
   readonly end: number;
-  /** The value as JSON, and its type. */
+  /** The value as JSON, and its TokenType. */
   readonly value: string;
-  readonly type: TokenType;
+  readonly type: number;
 }
 
 /**

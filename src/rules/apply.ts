@@ -2,7 +2,6 @@
 // writes the changed text of the event. Everything is synchronous, and the objects are reused.
 
 import { Buffer } from "node:buffer";
-import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
@@ -35,17 +34,14 @@ import {
 } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
+import { type CompiledRules, matchedBytesMax } from "./compile.ts";
 import {
   type CompiledAction,
   type CompiledRule,
-  type CompiledRules,
-  type ConstantText,
   effectOf,
-  matchedBytesMax,
-  type Plan,
   type PropertyTest,
   RuleEffect,
-} from "./compile.ts";
+} from "./compiled-rule.ts";
 import {
   type CookielessMembers,
   type CookielessRule,
@@ -56,6 +52,8 @@ import { EventMembers } from "./event-members.ts";
 import type { CompiledSchema, SchemaCheck } from "./event-schema.ts";
 import { ItemChanges, typeOfText } from "./item-edits.ts";
 import { ruleTextCharsMax } from "./limits.ts";
+import { MemberActions } from "./member-actions.ts";
+import type { Plan } from "./plans.ts";
 import type { Scalar } from "./rules-file.ts";
 import type { TextPatterns } from "./text-patterns.ts";
 
@@ -91,6 +89,7 @@ export class RuleApplier {
   readonly #changeItems: ChangeFunctions["changeItems"];
   readonly #members: EventMembers;
   readonly #visitorTasks = createRowTasks(1);
+  readonly #actions: MemberActions;
   #rules!: CompiledRules;
   #request!: RequestOfRules;
   #item!: ItemView;
@@ -118,7 +117,7 @@ export class RuleApplier {
     has: (path) => this.#members.has(path),
     set: (path, text) => {
       const start = this.#changes.addText(text);
-      this.#set(path, { start, end: this.#changes.textsEnd }, false);
+      this.#actions.set(path, { start, end: this.#changes.textsEnd }, false);
     },
     remove: (path) => this.#members.remove(path),
   };
@@ -138,6 +137,7 @@ export class RuleApplier {
   constructor({ changeItems }: ChangeFunctions) {
     this.#changeItems = changeItems;
     this.#members = new EventMembers(this.#changes);
+    this.#actions = new MemberActions(this.#members, this.#changes);
   }
 
   /** Begins with the items of a table. Forgets the changes of others. */
@@ -145,6 +145,7 @@ export class RuleApplier {
     this.#rules = rules;
     this.#request = request;
     this.#members.begin(rules);
+    this.#actions.begin(rules);
     this.#changes.begin(rules.texts);
     this.#changes.clear();
   }
@@ -181,7 +182,7 @@ export class RuleApplier {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
       }
-      if (urls !== undefined) this.#cutUrls();
+      if (urls !== undefined && this.#actions.cutUrls(urls)) this.#hasChanges = true;
     } else {
       this.#members.openNone(item);
     }
@@ -374,7 +375,7 @@ export class RuleApplier {
         const entry = this.#members.entryOf(path);
         if (entry === 0) return false;
         if (match.texts !== undefined && this.#members.typeOf(entry) === TokenType.PlainString) {
-          for (const text of match.texts) if (this.#isText(entry, text)) return true;
+          for (const text of match.texts) if (this.#actions.isText(entry, text)) return true;
           return false;
         }
         const value = this.#isLong(path) ? undefined : this.#scalarAt(path);
@@ -454,152 +455,8 @@ export class RuleApplier {
         return this.#isInSample(action.limit) ? Outcome.Same : Outcome.Filtered;
       case "rename":
         return this.#rename(action.event, isObserved);
-      case "keepOnly":
-        return this.#members.keepOnly(action.paths, isObserved) ? Outcome.Changed : Outcome.Same;
       default:
-        return this.#changeMembers(action, isObserved) ? Outcome.Changed : Outcome.Same;
-    }
-  }
-
-  #changeMembers(
-    action: Extract<CompiledAction, { kind: "remove" | "hash" | "set" | "cut" }>,
-    isObserved: boolean,
-  ): boolean {
-    let changes = false;
-    switch (action.kind) {
-      case "remove":
-        for (const path of action.paths) {
-          if (!this.#members.has(path)) continue;
-          changes = true;
-          if (!isObserved) this.#members.remove(path);
-        }
-        break;
-      case "hash":
-        for (const path of action.paths) if (this.#hash(path, isObserved)) changes = true;
-        break;
-      case "set":
-        for (const { path, text } of action.members)
-          if (this.#set(path, text, isObserved)) changes = true;
-        break;
-      case "cut":
-        for (const { path, bytesMax } of action.members)
-          if (this.#cut(path, bytesMax, isObserved)) changes = true;
-        break;
-    }
-    return changes;
-  }
-
-  /**
-   * Hashes each member of a path, unless a rule has hashed it before. Returns whether one has a value
-   * that is hashed.
-   */
-  #hash(path: number, isObserved: boolean): boolean {
-    const members = this.#members;
-    let changes = false;
-    for (let entry = members.entryOf(path); entry !== 0; entry = members.entryBefore(entry)) {
-      const type = members.typeOf(entry);
-      if (type < TokenType.Number) continue;
-      const isSent = members.isSent(entry);
-      // An added value is a scalar.
-      if (!isSent && type >= TokenType.Object) continue;
-      if (members.isHashed(entry)) continue;
-      changes = true;
-      if (isObserved) continue;
-      if (isSent && type !== TokenType.EscapedString) members.hash(entry);
-      else {
-        this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
-        members.noteHash(entry);
-      }
-    }
-    return changes;
-  }
-
-  /** Cuts each text of a path after the last character that ends within `bytesMax`. */
-  #cut(path: number, bytesMax: number, isObserved: boolean): boolean {
-    const members = this.#members;
-    let changes = false;
-    for (let entry = members.entryOf(path); entry !== 0; entry = members.entryBefore(entry)) {
-      const type = members.typeOf(entry);
-      if (!isString(type) || members.endOf(entry) - members.startOf(entry) - 2 <= bytesMax)
-        continue;
-      const isPlainText = type === TokenType.PlainString;
-      const text = isPlainText
-        ? members.bodyOf(entry)
-        : Buffer.from(
-            stringBeginning(
-              members.bodyOf(entry),
-              members.startOf(entry),
-              members.endOf(entry),
-              escapedBytesMax(bytesMax),
-            ),
-          );
-      const start = isPlainText ? members.startOf(entry) + 1 : 0;
-      if (!isPlainText && text.length <= bytesMax) continue;
-      changes = true;
-      if (isObserved) continue;
-      let end = start + bytesMax;
-      while (end > start && (text[end]! & 0xc0) === 0x80) end--;
-      if (isPlainText) this.#replaceByBytes(entry, text.subarray(start - 1, end + 1));
-      else this.#replaceBy(entry, JSON.stringify(text.toString("utf8", start, end)));
-    }
-    return changes;
-  }
-
-  #set(path: number, text: ConstantText, isObserved: boolean): boolean {
-    const members = this.#members;
-    const first = members.entryOf(path);
-    if (first === 0) {
-      if (!isObserved) members.add(path, text);
-      return true;
-    }
-    let changes = false;
-    for (let entry = first; entry !== 0; entry = members.entryBefore(entry)) {
-      if (this.#isText(entry, text)) continue;
-      changes = true;
-      if (!isObserved) members.replace(entry, text);
-    }
-    return changes;
-  }
-
-  #replaceBy(entry: number, json: string): void {
-    const start = this.#changes.addText(json);
-    this.#members.replace(entry, { start, end: this.#changes.textsEnd });
-  }
-
-  /** Replaces a value by a string without escapes. The first and the last byte become quotes. */
-  #replaceByBytes(entry: number, bytes: Buffer): void {
-    const changes = this.#changes;
-    const start = changes.addBytes(bytes);
-    const end = changes.textsEnd;
-    changes.texts[end - 1] = Ascii.Quote;
-    this.#members.replace(entry, { start, end });
-  }
-
-  /** Returns whether the value of an entry is written like a text of the changes. */
-  #isText(entry: number, { start, end }: ConstantText): boolean {
-    const members = this.#members;
-    const body = members.bodyOf(entry);
-    const from = members.startOf(entry);
-    if (members.endOf(entry) - from !== end - start) return false;
-    const { texts } = this.#changes;
-    for (let at = start; at < end; at++) if (texts[at] !== body[from + at - start]) return false;
-    return true;
-  }
-
-  /** Returns the text of a string, and any other value as its JSON. */
-  #textOf(entry: number): string {
-    const members = this.#members;
-    const json = members
-      .bodyOf(entry)
-      .toString("utf8", members.startOf(entry), members.endOf(entry));
-    switch (members.typeOf(entry)) {
-      case TokenType.PlainString:
-      case TokenType.EmptyString:
-        return json.slice(1, -1);
-      case TokenType.EscapedString:
-        return JSON.parse(json) as string;
-      default:
-        return json;
+        return this.#actions.apply(action, isObserved) ? Outcome.Changed : Outcome.Same;
     }
   }
 
@@ -619,22 +476,6 @@ export class RuleApplier {
       table[row + Row.EventEnd]!,
       matchedBytesMax,
     );
-  }
-
-  #cutUrls(): void {
-    const { urls, urlPaths } = this.#rules;
-    const members = this.#members;
-    for (const path of urlPaths)
-      for (let entry = members.entryOf(path); entry !== 0; entry = members.entryBefore(entry)) {
-        if (!isString(members.typeOf(entry))) continue;
-        const [start, end] = [members.startOf(entry), members.endOf(entry)];
-        if (!urls!.mayCut(members.bodyOf(entry), start, end)) continue;
-        const url = this.#textOf(entry);
-        const rest = urls!.cut(url);
-        if (rest === url) continue;
-        this.#hasChanges = true;
-        this.#replaceBy(entry, JSON.stringify(rest));
-      }
   }
 
   /** Events without a distinct id are in every sample, because the guards drop them. */
@@ -662,7 +503,7 @@ export class RuleApplier {
         const [start, end] = [members.startOf(entry), members.endOf(entry)];
         return this.#isSampled({ start, end, type: members.typeOf(entry) }, limit);
       }
-      const text = this.#textOf(entry);
+      const text = this.#actions.textOf(entry);
       if (text !== "") return hashOfText(text) < limit;
     }
     return true;
@@ -718,10 +559,4 @@ function hashOfText(text: string): number {
   if (text === "") return alwaysSampled;
   const bytes = Buffer.from(text);
   return sampleHash(bytes, 0, bytes.length);
-}
-
-/** Returns the maximum bytes of a string that has at most `bytes` bytes without its escapes. */
-function escapedBytesMax(bytes: number): number {
-  // The quotes, and 6 bytes for each byte of the longest escape. One more character shows the rest.
-  return 2 + 6 * (bytes + 4);
 }

@@ -1,43 +1,43 @@
-// Compiles the rules of a project into tables that the gateway reads for each event: the rules that
-// can apply to an event name, and numbered paths for the members that the rules name.
+// Compiles the rules of a project into tables that the gateway reads for each event. The members that
+// the rules name get numbered paths.
 
 import { Buffer } from "node:buffer";
-import type { Lane } from "../platform/base/lane.ts";
-import {
-  MemberLevel,
-  type MemberName,
-  MemberNames,
-  type PathEdit,
-  type SetText,
-  setMembersMax,
-} from "../records/found-members.ts";
+import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
-import { NameTable, type NameTask } from "../records/name-table.ts";
+import { NameTable } from "../records/name-table.ts";
 import { rowPartOf } from "../records/row-part.ts";
-import { editingRulesMax, TaskKind } from "../records/row-tasks.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
+import {
+  type CompiledAction,
+  type CompiledRule,
+  type ConstantText,
+  lastTopPath,
+  type PropertyTest,
+  RuleEffect,
+  type SetMember,
+  topProperties,
+} from "./compiled-rule.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
 import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import { typeOfText } from "./item-edits.ts";
-import { GlobSet } from "./pattern.ts";
+import { editsOf, NativeEdits } from "./native-edits.ts";
+import { type Plan, Plans } from "./plans.ts";
 import {
   type Action,
   type EventSchema,
   effectProperties,
   type Match,
-  type PropertyMatch,
   type PropertyPath,
   type Rule,
-  type RuleMode,
   type RulesFile,
   type Scalar,
   splitPath,
 } from "./rules-file.ts";
-import { stepsOf, storableText } from "./rules-work.ts";
-import { globbedText, TextPatterns } from "./text-patterns.ts";
+import { estimateOf } from "./rules-work.ts";
+import { TextPatterns } from "./text-patterns.ts";
 import { UrlCutter, urlProperties } from "./url-cutter.ts";
 
 export interface RulesContext {
@@ -56,10 +56,6 @@ export interface RulesContext {
   readonly counters?: RulesCounters;
 }
 
-/** What a rule does with an event, and its index in the counts of a rule. */
-export const RuleEffect = { dropped: 0, sampled_out: 1, quarantined: 2, changed: 3 } as const;
-export type RuleEffect = keyof typeof RuleEffect;
-
 /** Provides the counters of events, so that a new version of the rules continues to count. */
 export interface RulesCounters {
   ofRule(rule: Rule): Float64Array;
@@ -70,102 +66,6 @@ const newCounters: RulesCounters = {
   ofRule: () => new Float64Array(Object.keys(RuleEffect).length),
   ofSchema: () => new Float64Array(Object.keys(SchemaResult).length),
 };
-
-/** The effects of the actions that end the evaluation. */
-const endingEffects: { readonly [Kind in Action["kind"]]?: RuleEffect } = {
-  drop: "dropped",
-  sample: "sampled_out",
-  quarantine: "quarantined",
-};
-
-export function effectOf(kind: Action["kind"]): RuleEffect {
-  return endingEffects[kind] ?? "changed";
-}
-
-/** A path is the number of a name in `names`, from 1 on. */
-export interface PropertyTest {
-  readonly path: number;
-  readonly match:
-    | Exclude<PropertyMatch, { kind: "equals" }>
-    | {
-        readonly kind: "equals";
-        readonly values: ReadonlySet<Scalar>;
-        /** The texts among the values as JSON, if they are few; else undefined. */
-        readonly texts: readonly ConstantText[] | undefined;
-      };
-}
-
-export type CompiledAction =
-  | { readonly kind: "drop" }
-  | { readonly kind: "quarantine" }
-  /** `limit`: hashes of distinct ids below it are stored. */
-  | { readonly kind: "sample"; readonly limit: number }
-  | { readonly kind: "remove"; readonly paths: readonly number[] }
-  | { readonly kind: "keepOnly"; readonly paths: ReadonlySet<number> }
-  | { readonly kind: "hash"; readonly paths: readonly number[] }
-  | { readonly kind: "set"; readonly members: readonly SetMember[] }
-  | { readonly kind: "rename"; readonly event: string }
-  | { readonly kind: "cut"; readonly members: readonly CutMember[] };
-
-/** A part of `CompiledRules.texts`. */
-export interface ConstantText {
-  readonly start: number;
-  readonly end: number;
-}
-
-interface SetMember {
-  readonly path: number;
-  /** The value as JSON. */
-  readonly text: ConstantText;
-  /** The same in a text with the name. */
-  readonly member: SetText;
-}
-
-interface CutMember {
-  readonly path: number;
-  readonly bytesMax: number;
-}
-
-interface RuleEdit {
-  readonly path: number;
-  readonly kind: PathEdit["kind"];
-}
-
-export interface CompiledRule {
-  readonly index: number;
-  readonly name: string;
-  readonly mode: RuleMode;
-  readonly lane: Lane | undefined;
-  readonly bot: boolean | undefined;
-  readonly event: TextPatterns | undefined;
-  readonly sdk: TextPatterns | undefined;
-  readonly sdkVersion: TextPatterns | undefined;
-  readonly properties: readonly PropertyTest[];
-  /** Whether the rule applies to every event of its plans. */
-  readonly isUnconditional: boolean;
-  readonly actions: readonly CompiledAction[];
-  readonly renames: boolean;
-  readonly readsMembers: boolean;
-  /** Whether the rule has no effect on an event without any member that the rules name. */
-  readonly isIdleWithoutMembers: boolean;
-  /** If the addon can apply the rule to every event of its plans: what it does. */
-  readonly edits: readonly RuleEdit[] | undefined;
-  /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
-  readonly counts: Float64Array;
-}
-
-/** The rules that can apply to the events of one name, in the order of the file. */
-export interface Plan {
-  readonly rules: readonly CompiledRule[];
-  /** Whether the members of the event must be found before the rules can be applied. */
-  readonly needsMembers: boolean;
-  /** Whether the rules have no effect on an event without any member that they name. */
-  readonly isIdleWithoutMembers: boolean;
-  /** What to do with plain items of the name. */
-  readonly task: NameTask;
-  /** The schema of the event name. */
-  readonly schema: CompiledSchema | undefined;
-}
 
 /**
  * Maximum bytes of a name or value that patterns read. The rest is ignored. Event names of at most
@@ -193,10 +93,6 @@ export const readProperties: readonly string[] = [
   "$lib_version",
 ];
 
-/** Properties that can also be members of the event itself. Their paths are the first ones. */
-const topProperties = ["$set", "$set_once", "$unset"] as const;
-export const lastTopPath = topProperties.length;
-
 /** Number of texts that are compared one by one, which is faster than reading the value. */
 const comparedTextsMax = 8;
 
@@ -208,13 +104,6 @@ const namesInLib: ReadonlyMap<string, string> = new Map([
   ["posthog-js", "web"],
   ["posthog-js-lite", "js"],
 ]);
-
-/** Work of one step of the rules, in copied bytes. */
-const bytesPerStep = 6;
-/** Work of finding the members of an event and of writing it again, per byte, in copied bytes. */
-const bytesPerChangedByte = 4;
-/** Work of the HMAC of a text with escapes, in copied bytes. */
-const bytesPerHash = 2_048;
 
 export function compileRules(file: RulesFile, context: RulesContext): CompiledRules {
   return new CompiledRules(file, context);
@@ -257,9 +146,7 @@ export class CompiledRules {
   readonly namedPlans = new NameTable<Plan>();
   /** The plans of names that rules give to events. */
   readonly #renamedPlans = new Map<string, Plan>();
-  readonly #hashes: number;
-  readonly #steps: number;
-  readonly #rewrites: boolean;
+  readonly #work: ReturnType<typeof estimateOf>;
 
   constructor(file: RulesFile, context: RulesContext) {
     const { privacy } = file;
@@ -313,16 +200,12 @@ export class CompiledRules {
       schemas: this.schemas,
     });
     this.partlyChanged = partlyChangedBy(file);
-    this.#steps = stepsOf(file.rules, privacy).total;
-    this.#hashes = actions.reduce(
-      (sum, action) => sum + (action.kind === "hash" ? action.paths.length : 0),
-      0,
-    );
-    this.#rewrites =
+    const rewrites =
       cutsUrls ||
       privacy.cookieless ||
       this.schemas.length > 0 ||
       this.rules.some((rule) => rule.readsMembers || rule.renames);
+    this.#work = estimateOf(file, rewrites);
   }
 
   /** Whether the rules do anything with an event, beyond its address. */
@@ -348,11 +231,7 @@ export class CompiledRules {
 
   /** Estimates the work for events, in bytes that could be copied in the same time. */
   workOf(bytes: number, events: number): number {
-    if (!this.readsEvents) return 0;
-    return (
-      events * (this.#steps * bytesPerStep + this.#hashes * bytesPerHash) +
-      (this.#rewrites ? bytes * bytesPerChangedByte : 0)
-    );
+    return events * this.#work.perEvent + bytes * this.#work.perByte;
   }
 
   /** Returns the plan for the item's event name; undefined if the item has no name. */
@@ -516,6 +395,11 @@ function namesOfSdk(name: string): string[] {
   return inLib === undefined ? [name] : [name, inLib];
 }
 
+/** Replaces characters that no record has. */
+function storableText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
 function scalarText(value: Scalar): string {
   return JSON.stringify(typeof value === "string" ? storableText(value) : value);
 }
@@ -540,70 +424,6 @@ function readsMembers({ match, actions }: Rule): boolean {
 function isActionIdleWithoutMembers(action: CompiledAction): boolean {
   if (action.kind === "remove") return action.paths.every((path) => path > lastTopPath);
   return action.kind === "hash" || action.kind === "cut" || action.kind === "keepOnly";
-}
-
-/** Returns undefined if the addon cannot apply one of the actions. */
-function editsOf(actions: readonly CompiledAction[]): readonly RuleEdit[] | undefined {
-  const edits = actions.flatMap((action): (RuleEdit | undefined)[] => {
-    switch (action.kind) {
-      case "remove":
-      case "hash":
-        return action.paths.map((path) => ({ path, kind: action.kind }));
-      case "set":
-        return action.members.map(({ path, member }) => ({ path, kind: member }));
-      default:
-        return [undefined];
-    }
-  });
-  return edits.every((edit) => edit !== undefined && edit.path > lastTopPath)
-    ? (edits as RuleEdit[])
-    : undefined;
-}
-
-function isSameEdit(one: PathEdit["kind"], other: PathEdit["kind"]): boolean {
-  if (typeof one === "string" || typeof other === "string") return one === other;
-  return one.value === other.value;
-}
-
-/** The members that the addon edits, by path, and the rules that it can apply. */
-class NativeEdits {
-  readonly ofPaths = new Map<number, PathEdit>();
-  readonly #rules = new Set<CompiledRule>();
-
-  constructor(rules: readonly CompiledRule[], levelOf: (path: number) => number) {
-    for (const rule of rules.slice(0, editingRulesMax)) {
-      if (rule.edits === undefined) continue;
-      const bit = 1 << rule.index;
-      const added = rule.edits.map(({ path, kind }): [number, PathEdit] => {
-        const before = this.ofPaths.get(path);
-        return [path, { kind: before?.kind ?? kind, rules: (before?.rules ?? 0) | bit }];
-      });
-      // Rules that do different things with a path are not combined.
-      const isSame = rule.edits.every(({ kind }, at) => isSameEdit(kind, added[at]![1].kind));
-      const all = new Map([...this.ofPaths, ...added]);
-      const sets = [...all].filter(([, { kind }]) => typeof kind === "object");
-      const isInProperties = sets.every(([path]) => levelOf(path) === MemberLevel.Properties);
-      if (!isSame || !isInProperties || sets.length > setMembersMax) continue;
-      this.#rules.add(rule);
-      for (const [path, edit] of added) this.ofPaths.set(path, edit);
-    }
-  }
-
-  has(rule: CompiledRule): boolean {
-    return this.#rules.has(rule);
-  }
-}
-
-/** Whether the rule only samples, without conditions. */
-function isSample({ mode, isUnconditional, actions }: CompiledRule): boolean {
-  const isAlone = actions.length === 1 && actions[0]!.kind === "sample";
-  return isAlone && isUnconditional && mode === "enforce" && highestInSample({ actions }) >= 0;
-}
-
-/** Returns the highest hash in the sample of a rule; -1 if the sample is empty. */
-function highestInSample({ actions }: Pick<CompiledRule, "actions">): number {
-  const [action] = actions;
-  return action?.kind === "sample" ? Math.ceil(action.limit) - 1 : -1;
 }
 
 /** The objects in `properties` whose members have paths, and the levels of these. */
@@ -654,106 +474,5 @@ class ConstantTexts {
 
   concat(): Buffer {
     return Buffer.concat(this.#parts);
-  }
-}
-
-/** Returns the rules for an event name. */
-class Plans {
-  /** The rules that name the event exactly. */
-  readonly #exact = new Map<string, CompiledRule[]>();
-  /** The rules for all events. */
-  readonly #always: CompiledRule[] = [];
-  /** The rules with globs, the globs of all of them, and the rule of each glob. */
-  readonly #globbed: CompiledRule[] = [];
-  readonly #globs: GlobSet;
-  readonly #ruleOfGlob: readonly CompiledRule[];
-  readonly #cutsUrls: boolean;
-  readonly #isCookieless: boolean;
-  readonly #edits: NativeEdits;
-  readonly #readsMembersAtAll: boolean;
-  readonly #other: Plan;
-  readonly #schemas: ReadonlyMap<string, CompiledSchema>;
-
-  constructor(
-    rules: readonly CompiledRule[],
-    {
-      cutsUrls,
-      isCookieless,
-      edits,
-      schemas,
-    }: {
-      readonly cutsUrls: boolean;
-      readonly isCookieless: boolean;
-      readonly edits: NativeEdits;
-      readonly schemas: readonly CompiledSchema[];
-    },
-  ) {
-    this.#schemas = new Map(schemas.map((schema) => [schema.event, schema]));
-    this.#cutsUrls = cutsUrls;
-    this.#isCookieless = isCookieless;
-    this.#edits = edits;
-    this.#readsMembersAtAll = rules.some((rule) => rule.readsMembers);
-    for (const rule of rules) {
-      if (rule.event === undefined) this.#always.push(rule);
-      else if (rule.event.globs.length > 0) this.#globbed.push(rule);
-      else {
-        for (const name of rule.event.exact) {
-          const named = this.#exact.get(name);
-          if (named === undefined) this.#exact.set(name, [rule]);
-          else named.push(rule);
-        }
-      }
-    }
-    this.#ruleOfGlob = this.#globbed.flatMap((rule) => rule.event!.globs.map(() => rule));
-    this.#globs = new GlobSet(this.#globbed.flatMap((rule) => rule.event!.globs));
-    this.#other = this.#planOf(this.#always, undefined);
-  }
-
-  ofName(name: string): Plan {
-    const named = this.#exact.get(name);
-    const matching = this.#matching(name);
-    const schema = this.#schemas.get(name);
-    if (named === undefined && matching.length === 0 && schema === undefined) return this.#other;
-    const rules = [...this.#always, ...(named ?? []), ...matching];
-    if (rules.length > this.#always.length) rules.sort((one, other) => one.index - other.index);
-    return this.#planOf(rules, schema);
-  }
-
-  /** Returns the rules with globs that are for an event name. */
-  #matching(name: string): readonly CompiledRule[] {
-    const globs = this.#globs.find(globbedText(name));
-    const found = new Set(globs.map((index) => this.#ruleOfGlob[index]!));
-    for (const rule of this.#globbed) if (rule.event!.exact.has(name)) found.add(rule);
-    return [...found];
-  }
-
-  #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
-    const readsAfterRename = this.#readsMembersAtAll || this.#schemas.size > 0;
-    const onlyRules = schema === undefined && !this.#cutsUrls;
-    let needsMembers = !onlyRules;
-    let isIdleWithoutMembers = schema === undefined;
-    for (const rule of rules) {
-      needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
-      isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
-    }
-    let kind: TaskKind = rules.length === 0 ? TaskKind.Unruled : TaskKind.Apply;
-    let argument = 0;
-    if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
-    if (rules.length > 0 && onlyRules) {
-      if (!this.#isCookieless && rules.every((rule) => this.#edits.has(rule))) {
-        kind = TaskKind.Edit;
-        argument = rules.reduce((bits, { index }) => bits | (1 << index), 0);
-      } else if (rules.every(isSample)) {
-        kind = TaskKind.Sampled;
-        argument = Math.min(...rules.map(highestInSample));
-      }
-    }
-    return {
-      rules,
-      needsMembers,
-      isIdleWithoutMembers,
-      task: { kind, argument },
-      schema,
-    };
   }
 }

@@ -2,7 +2,6 @@
 // conflicts: two rules that overlap for some events only are no conflict.
 
 import { readProperties } from "./compile.ts";
-import { coversPattern } from "./pattern.ts";
 import {
   type Action,
   type Match,
@@ -11,7 +10,7 @@ import {
   type Rule,
   splitPath,
 } from "./rules-file.ts";
-import { TextPatterns } from "./text-patterns.ts";
+import { coversPattern, isGlob, TextPatterns } from "./text-patterns.ts";
 
 interface Conflict {
   /** The index of the rule to change. */
@@ -39,8 +38,7 @@ export function findConflicts(rules: readonly Rule[]): Conflict[] {
 }
 
 function eventNames(patterns: readonly string[]): EventNames {
-  const globs = patterns.filter((pattern) => pattern.includes("*"));
-  return { patterns, globs, matcher: new TextPatterns(patterns) };
+  return { patterns, globs: patterns.filter(isGlob), matcher: new TextPatterns(patterns) };
 }
 
 /** Pairs of actions that must not name the same property, and why. */
@@ -136,7 +134,7 @@ function coversNames(names: EventNames | undefined, others: EventNames | undefin
   if (names === undefined) return true;
   return (
     others?.patterns.every((other) =>
-      other.includes("*")
+      isGlob(other)
         ? names.globs.some((glob) => coversPattern(glob, other))
         : names.matcher.matches(other),
     ) === true

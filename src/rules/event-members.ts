@@ -16,7 +16,8 @@ import {
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
-import { type CompiledRules, type ConstantText, lastTopPath } from "./compile.ts";
+import type { CompiledRules } from "./compile.ts";
+import { type ConstantText, lastTopPath } from "./compiled-rule.ts";
 import { type CompiledSchema, MemberMask, type SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 

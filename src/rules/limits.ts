@@ -9,8 +9,8 @@ export const elementsMax = 200;
 export const ruleTextCharsMax = 200;
 /** Maximum characters of a text that globs read. The rest is ignored. */
 export const globbedCharsMax = 200;
-/** Maximum steps of the rules for one event. `rules-work.ts` has the steps of each part. */
-export const stepsMax = 1_000;
+/** Maximum steps of the rules for one event. `rules-work.ts` counts them. */
+export const stepsMax = 150;
 /** Maximum number of bytes to which a text is cut. */
 export const cutBytesMax = 4_096;
 /** Maximum nesting of maps and lists, including the schemas. */

@@ -28,7 +28,7 @@ import {
   schemaModes,
   splitPath,
 } from "./rules-file.ts";
-import { stepsOf, tooManySteps } from "./rules-work.ts";
+import { tooManySteps } from "./rules-work.ts";
 import { readPropertiesSchema } from "./schema-subset.ts";
 import { type Member, type RuleError, shown, YamlReader } from "./yaml-reader.ts";
 
@@ -143,10 +143,8 @@ class RulesReader {
     );
     this.#refuseSameNames(rules, schemas);
     const privacy = this.#privacy(members.get("privacy"));
-    if (isNew) {
-      this.#refuseMuchWork(rules, privacy);
-      this.#refuseConflicts(rules);
-    }
+    // Finding the conflicts between very many patterns would take too long.
+    if (isNew && !this.#refuseMuchWork(rules)) this.#refuseConflicts(rules);
     return {
       privacy,
       rules: rules.map(({ value }) => value),
@@ -364,11 +362,11 @@ class RulesReader {
     }
   }
 
-  /** Refuses files that would make one event slow. */
-  #refuseMuchWork(elements: readonly Element<Rule>[], privacy: Privacy): void {
-    const rules = elements.map(({ value }) => value);
-    const found = tooManySteps(rules, stepsOf(rules, privacy));
+  /** Refuses a file that would make one event slow. Returns whether the file is refused. */
+  #refuseMuchWork(elements: readonly Element<Rule>[]): boolean {
+    const found = tooManySteps(elements.map(({ value }) => value));
     if (found !== undefined) this.#yaml.fail(elements[found.slowest]!.node, found.message);
+    return found !== undefined;
   }
 
   /** The value of a member of a rule; the rule itself if it has no such member. */

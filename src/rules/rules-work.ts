@@ -1,41 +1,22 @@
-// Measures of the work that a rules file causes for each event.
+// The work of rules for each event: the limit of a rules file, and the estimate for a body.
 
 import { Buffer } from "node:buffer";
 import { stepsMax } from "./limits.ts";
-import { hasInnerPart, wordsOfGlobs } from "./pattern.ts";
-import { type Action, pathsOf, type Rule } from "./rules-file.ts";
+import {
+  type Action,
+  type PropertyPath,
+  pathsOf,
+  type Rule,
+  type RulesFile,
+} from "./rules-file.ts";
+import { hasInnerPart, isGlob } from "./text-patterns.ts";
 
-/**
- * The steps of each part of a file, for one event. A step is the work that takes about 4 ns for an
- * event of 55 bytes, the shortest one. An event that needs more bytes for a part has more time for
- * it, as a body has fewer such events. `bench/rules/worst.ts` measures the slowest events.
- */
-export const stepsOfPart = {
-  rule: 10,
-  /** Of a rule whose `event` has a glob, because each new name needs a list of its rules. */
-  ruleWithGlob: 10,
-  exactTexts: 5,
-  glob: 4,
-  /** Of all globs of a condition that have a part between two `*`. */
-  innerGlobs: 100,
-  /** Of each 32 characters of such globs. */
-  innerGlobWord: 40,
-  bot: 12,
-  exists: 4,
-  equals: 8,
-  sample: 10,
-  rename: 37,
-  remove: 2,
-  keepOnly: 20,
-  hash: 60,
-  cut: 5,
-  /** Of a path that several rules cut. */
-  cutAgain: 50,
-  set: 25,
-  /** Of each 4 bytes of a text that is set, and of its name. */
-  setText: 1,
-  cookieless: 200,
-} as const;
+/** The steps of a `rename` or `keep_only`, and of a path of `hash`, `cut` or `set`. */
+export const changeSteps = 5;
+/** The steps of a glob with a part between two `*`. */
+export const innerGlobSteps = 8;
+/** Bytes of a text that is set, and of its name, that are one more step. */
+const bytesPerStep = 20;
 
 interface StepsOfFile {
   /** The steps of the events with the most steps. */
@@ -45,40 +26,38 @@ interface StepsOfFile {
 }
 
 /**
- * Returns the steps of the event name with the most steps. The rules for exact names count only for
- * one of these names, and for all names that rules give to events.
+ * Returns the steps of the event name with the most steps. Each rule, condition, glob and path is
+ * one step, if no constant above is for it. A step takes about 40 ns for the shortest event, and at
+ * most in proportion longer for longer events: `bench/rules/worst.ts` measures the slowest ones. A
+ * rule for exact names has steps for these names only, unless a rule gives one of them to events.
  */
-export function stepsOf(
-  rules: readonly Rule[],
-  { cookieless }: { cookieless: boolean },
-): StepsOfFile {
-  const work = new FileWork(rules);
-  const steps = rules.map((rule) => work.ofRule(rule));
+export function stepsOf(rules: readonly Rule[]): StepsOfFile {
+  const steps = rules.map(stepsOfRule);
+  const given = new Set(
+    rules.flatMap(({ actions }) =>
+      actions.flatMap((action) => (action.kind === "rename" ? [action.event] : [])),
+    ),
+  );
+  const isForAny = rules.map(
+    ({ match }) => match.event?.some((name) => isGlob(name) || given.has(name)) ?? true,
+  );
   const byName = new Map<string, number>();
   for (const [index, { match }] of rules.entries())
-    if (isForExactNames(match))
+    if (!isForAny[index])
       for (const name of new Set(match.event))
         byName.set(name, (byName.get(name) ?? 0) + steps[index]!);
-  const [slowest] = [...byName].toSorted((one, other) => other[1] - one[1])[0] ?? [];
-  const names = new Set([...work.newNames, ...(slowest === undefined ? [] : [slowest])]);
-  const ofRules = rules.map(
-    ({ match }, index) =>
-      ofGlobs(match.event) +
-      (isForExactNames(match) && match.event?.every((name) => !names.has(name))
-        ? 0
-        : steps[index]!),
+  const [slowest = ""] = [...byName].toSorted((one, other) => other[1] - one[1])[0] ?? [];
+  const ofRules = rules.map(({ match }, index) =>
+    isForAny[index] || match.event!.includes(slowest) ? steps[index]! : 0,
   );
-  const hasInnerNames = rules.some(({ match }) => match.event?.some(hasInnerPart));
-  const ofFile =
-    (hasInnerNames ? stepsOfPart.innerGlobs : 0) + (cookieless ? stepsOfPart.cookieless : 0);
-  return { total: ofRules.reduce((sum, one) => sum + one, ofFile), ofRules };
+  return { total: sum(ofRules), ofRules };
 }
 
 /** Returns why the rules have too many steps; undefined if they have not. */
 export function tooManySteps(
   rules: readonly Rule[],
-  { total, ofRules }: StepsOfFile,
 ): { readonly slowest: number; readonly message: string } | undefined {
+  const { total, ofRules } = stepsOf(rules);
   if (total <= stepsMax) return undefined;
   const order = [...rules.keys()].toSorted((one, other) => ofRules[other]! - ofRules[one]!);
   const shown = order
@@ -87,102 +66,87 @@ export function tooManySteps(
   const others = rules.length > shown.length ? ", …" : "";
   return {
     slowest: order[0]!,
-    message: `the rules take up to ${total} steps for an event (${shown.join(", ")}${others}); the maximum is ${stepsMax}, so that no batch times out. Name the events of a rule in match.event, use exact names or globs with one *, and do the same in fewer rules`,
+    message: `the rules take up to ${total} steps for an event (${shown.join(", ")}${others}); the maximum is ${stepsMax}, so that no batch times out. Name the events of a rule in match.event, use exact names or globs with one *, and do the same with fewer rules and paths`,
   };
 }
 
 const slowestShown = 3;
 
-function isForExactNames({ event }: Rule["match"]): boolean {
-  return event?.every((name) => !isGlob(name)) ?? false;
+function stepsOfRule({ match, actions }: Rule): number {
+  const { event = [], sdk = [], sdkVersion = [], properties, ...others } = match;
+  const conditions = [match.sdk, match.sdkVersion, ...Object.values(others)];
+  return sum([
+    1,
+    conditions.filter((one) => one !== undefined).length,
+    ...[...event, ...sdk, ...sdkVersion].filter(isGlob).map(ofGlob),
+    ...[...(properties?.keys() ?? [])].map(ofPath),
+    ...actions.map(ofAction),
+  ]);
 }
 
-function isGlob(pattern: string): boolean {
-  return pattern.includes("*");
+function ofGlob(glob: string): number {
+  return hasInnerPart(glob) ? innerGlobSteps : 1;
 }
 
-function ofGlobs(patterns: readonly string[] = []): number {
-  const globs = patterns.filter(isGlob);
-  const ends = globs.filter((glob) => !hasInnerPart(glob)).length;
-  return ends * stepsOfPart.glob + wordsOfGlobs(globs) * stepsOfPart.innerGlobWord;
+/** The members that rules have added to `$set` are read one by one. */
+function ofPath(path: PropertyPath): number {
+  return path === "$set" || path === "$set_once" ? changeSteps : 1;
 }
 
-function ofTexts(patterns: readonly string[] | undefined): number {
-  if (patterns === undefined) return 0;
-  const inner = patterns.some(hasInnerPart) ? stepsOfPart.innerGlobs : 0;
-  return stepsOfPart.exactTexts + inner + ofGlobs(patterns);
-}
-
-class FileWork {
-  readonly newNames: ReadonlySet<string>;
-  readonly #cutAgain: ReadonlySet<string>;
-  /** Number of members that the rules can add to an event. */
-  readonly #added: number;
-
-  constructor(rules: readonly Rule[]) {
-    const actions = rules.flatMap((rule) => rule.actions);
-    this.newNames = new Set(
-      actions.flatMap((action) => (action.kind === "rename" ? [action.event] : [])),
-    );
-    const cut = actions.flatMap((action) => (action.kind === "cut" ? pathsOf(action) : []));
-    this.#cutAgain = new Set(cut.filter((path, at) => cut.indexOf(path) !== at));
-    this.#added = actions.reduce(
-      (sum, action) => sum + (action.kind === "set" ? action.values.size : 0),
-      0,
-    );
-  }
-
-  /** Returns the steps of a rule for an event with a name of the rule, without those of its names. */
-  ofRule({ match, actions }: Rule): number {
-    const { event, sdk, sdkVersion, bot, properties = new Map() } = match;
-    let steps = stepsOfPart.rule + (event?.some(isGlob) ? stepsOfPart.ruleWithGlob : 0);
-    steps += ofTexts(sdk) + ofTexts(sdkVersion) + (bot === undefined ? 0 : stepsOfPart.bot);
-    for (const { kind } of properties.values())
-      steps += kind === "equals" ? stepsOfPart.equals : stepsOfPart.exists;
-    for (const [path] of properties) steps += this.#ofObject(path);
-    return actions.reduce((sum, action) => sum + this.#ofAction(action), steps);
-  }
-
-  #ofAction(action: Action): number {
-    switch (action.kind) {
-      case "drop":
-      case "quarantine":
-        return 0;
-      case "sample":
-        return stepsOfPart.sample;
-      case "rename":
-        return stepsOfPart.rename;
-      case "keepOnly":
-        return stepsOfPart.keepOnly + this.#added;
-      case "remove":
-        return action.paths.reduce(
-          (sum, path) => sum + stepsOfPart.remove + this.#ofObject(path),
-          0,
-        );
-      case "hash":
-        return action.paths.length * stepsOfPart.hash;
-      case "cut":
-        return pathsOf(action).reduce(
-          (sum, path) => sum + (this.#cutAgain.has(path) ? stepsOfPart.cutAgain : stepsOfPart.cut),
-          0,
-        );
-      case "set":
-        return [...action.values].reduce((sum, [path, value]) => sum + ofSet(path, value), 0);
-    }
-  }
-
-  /** The members that rules have added to an object are read one by one. */
-  #ofObject(path: string): number {
-    return path === "$set" || path === "$set_once" ? this.#added : 0;
+function ofAction(action: Action): number {
+  switch (action.kind) {
+    case "drop":
+    case "quarantine":
+      return 0;
+    case "sample":
+      return 1;
+    case "keepOnly":
+    case "rename":
+      return changeSteps;
+    case "remove":
+      return sum(action.paths.map(ofPath));
+    case "hash":
+    case "cut":
+      return pathsOf(action).length * changeSteps;
+    case "set":
+      return sum([...action.values].map(([path, value]) => ofSet(path, value)));
   }
 }
 
-function ofSet(path: string, value: unknown): number {
+function ofSet(path: PropertyPath, value: unknown): number {
   const bytes = Buffer.byteLength(path) + Buffer.byteLength(JSON.stringify(value));
-  return stepsOfPart.set + Math.ceil(bytes / 4) * stepsOfPart.setText;
+  return changeSteps + Math.floor(bytes / bytesPerStep);
 }
 
-/** Replaces characters that no record has. */
-export function storableText(text: string): string {
-  return text.toWellFormed().replaceAll("\0", "\ufffd");
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+/** Work of a step, in copied bytes. */
+const bytesOfStep = 60;
+/** Work of the HMAC of a text with escapes, in copied bytes. */
+const bytesOfHash = 2_048;
+/** Work of an event for `cookieless`, in copied bytes. */
+const bytesOfCookieless = 1_200;
+/** Work of finding the members of an event and of writing it again, per byte, in copied bytes. */
+const bytesOfChangedByte = 4;
+
+/** Work in bytes that could be copied in the same time. */
+interface WorkEstimate {
+  readonly perEvent: number;
+  readonly perByte: number;
+}
+
+/** `rewrites`: whether the rules can find or change members of events. */
+export function estimateOf({ rules, privacy }: RulesFile, rewrites: boolean): WorkEstimate {
+  const hashes = rules.flatMap(({ actions }) =>
+    actions.flatMap((action) => (action.kind === "hash" ? action.paths : [])),
+  );
+  return {
+    perEvent:
+      stepsOf(rules).total * bytesOfStep +
+      hashes.length * bytesOfHash +
+      (privacy.cookieless ? bytesOfCookieless : 0),
+    perByte: rewrites ? bytesOfChangedByte : 0,
+  };
 }

@@ -101,6 +101,10 @@ test.each([
       "valuesMax",
     ],
   ],
+  [
+    "docs/guides/rules.md",
+    ["rulesMax", "stepsMax", "changeSteps", "innerGlobSteps", "bytesPerStep", "cutBytesMax"],
+  ],
   ["docs/reference/effects-http.md", ["pageLimitDefault", "pageLimitMax"]],
   ["docs/reference/events.md", ["itemNotesMax", "keyCharsMax"]],
   ["docs/reference/http.md", ["smallRequestBytesMax"]],

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { matchesPattern } from "../../src/rules/pattern.ts";
+import { matchesPattern } from "../../src/rules/text-patterns.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf } from "./compiled-rules.ts";
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { PropertyShift } from "../../src/records/table.ts";
-import { type CompiledRule, RuleEffect } from "../../src/rules/compile.ts";
+import { type CompiledRule, RuleEffect } from "../../src/rules/compiled-rule.ts";
 import type { Action, Rule, RuleMode } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";

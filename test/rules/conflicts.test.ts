@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { findConflicts } from "../../src/rules/conflicts.ts";
 import { parseRules } from "../../src/rules/parse.ts";
-import { coversPattern, matchesPattern } from "../../src/rules/pattern.ts";
 import type { Action, Rule } from "../../src/rules/rules-file.ts";
+import { coversPattern, matchesPattern } from "../../src/rules/text-patterns.ts";
 
 /** Returns the errors of a file whose rules are called r1, r2 and so on, as `line: message`. */
 function conflicts(...rules: readonly string[]): string[] {

@@ -9,7 +9,8 @@ import { createNativeScanner } from "../../records/native.ts";
 import { createRowTasks, RowTasks, setTask, TaskKind } from "../../records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../records/table.ts";
 import { Outcome, RuleApplier } from "../../rules/apply.ts";
-import { type CompiledRules, compileRules, RuleEffect } from "../../rules/compile.ts";
+import { type CompiledRules, compileRules } from "../../rules/compile.ts";
+import { RuleEffect } from "../../rules/compiled-rule.ts";
 import {
   type PropertyPath,
   type Rule,

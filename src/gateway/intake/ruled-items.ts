@@ -15,9 +15,11 @@ import {
 } from "../../records/row-tasks.ts";
 import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
-import type { CompiledRule, CompiledRules, Plan } from "../../rules/compile.ts";
+import type { CompiledRules } from "../../rules/compile.ts";
+import type { CompiledRule } from "../../rules/compiled-rule.ts";
 import { FlagSearch } from "../../rules/cookieless.ts";
 import type { SchemaCheck } from "../../rules/event-schema.ts";
+import type { Plan } from "../../rules/plans.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
 /** What the rules decide about an item. */

@@ -3,7 +3,8 @@
 
 import { BoundedCounters, otherValue } from "../../../platform/metrics/bounded-counters.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
-import { effectOf, RuleEffect, type RulesCounters } from "../../../rules/compile.ts";
+import type { RulesCounters } from "../../../rules/compile.ts";
+import { effectOf, RuleEffect } from "../../../rules/compiled-rule.ts";
 import { SchemaResult } from "../../../rules/event-schema.ts";
 
 /** Maximum number of rules with a counter of their own, and the same of schemas, in one process. */

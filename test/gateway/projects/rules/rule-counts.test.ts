@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { RuleCounts } from "../../../../src/gateway/projects/rules/rule-counts.ts";
-import { RuleEffect } from "../../../../src/rules/compile.ts";
+import { RuleEffect } from "../../../../src/rules/compiled-rule.ts";
 import { SchemaResult } from "../../../../src/rules/event-schema.ts";
 import type { EventSchema, Rule } from "../../../../src/rules/rules-file.ts";
 

@@ -1,0 +1,115 @@
+// The rules and the schema that are for an event name.
+
+import type { NameTask } from "../records/name-table.ts";
+import { TaskKind } from "../records/row-tasks.ts";
+import type { CompiledRule } from "./compiled-rule.ts";
+import type { CompiledSchema } from "./event-schema.ts";
+import type { NativeEdits } from "./native-edits.ts";
+
+/** The rules that can apply to the events of one name, in the order of the file. */
+export interface Plan {
+  readonly rules: readonly CompiledRule[];
+  /** Whether the members of the event must be found before the rules can be applied. */
+  readonly needsMembers: boolean;
+  /** Whether the rules have no effect on an event without any member that they name. */
+  readonly isIdleWithoutMembers: boolean;
+  /** What to do with plain items of the name. */
+  readonly task: NameTask;
+  /** The schema of the event name. */
+  readonly schema: CompiledSchema | undefined;
+}
+
+/** Returns the plans of event names. */
+export class Plans {
+  /** The rules that name the event exactly. */
+  readonly #exact = new Map<string, CompiledRule[]>();
+  /** The rules for all events. */
+  readonly #always: CompiledRule[] = [];
+  /** The rules with globs. */
+  readonly #globbed: CompiledRule[] = [];
+  readonly #cutsUrls: boolean;
+  readonly #isCookieless: boolean;
+  readonly #edits: NativeEdits;
+  readonly #readsMembersAtAll: boolean;
+  readonly #other: Plan;
+  readonly #schemas: ReadonlyMap<string, CompiledSchema>;
+
+  constructor(
+    rules: readonly CompiledRule[],
+    {
+      cutsUrls,
+      isCookieless,
+      edits,
+      schemas,
+    }: {
+      readonly cutsUrls: boolean;
+      readonly isCookieless: boolean;
+      readonly edits: NativeEdits;
+      readonly schemas: readonly CompiledSchema[];
+    },
+  ) {
+    this.#schemas = new Map(schemas.map((schema) => [schema.event, schema]));
+    this.#cutsUrls = cutsUrls;
+    this.#isCookieless = isCookieless;
+    this.#edits = edits;
+    this.#readsMembersAtAll = rules.some((rule) => rule.readsMembers);
+    for (const rule of rules) {
+      if (rule.event === undefined) this.#always.push(rule);
+      else if (rule.event.globs.length > 0) this.#globbed.push(rule);
+      else {
+        for (const name of rule.event.exact) {
+          const named = this.#exact.get(name);
+          if (named === undefined) this.#exact.set(name, [rule]);
+          else named.push(rule);
+        }
+      }
+    }
+    this.#other = this.#planOf(this.#always, undefined);
+  }
+
+  ofName(name: string): Plan {
+    const named = this.#exact.get(name);
+    const matching = this.#globbed.filter((rule) => rule.event!.matches(name));
+    const schema = this.#schemas.get(name);
+    if (named === undefined && matching.length === 0 && schema === undefined) return this.#other;
+    const rules = [...this.#always, ...(named ?? []), ...matching];
+    if (rules.length > this.#always.length) rules.sort((one, other) => one.index - other.index);
+    return this.#planOf(rules, schema);
+  }
+
+  #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
+    const readsAfterRename = this.#readsMembersAtAll || this.#schemas.size > 0;
+    const onlyRules = schema === undefined && !this.#cutsUrls;
+    let needsMembers = !onlyRules;
+    let isIdleWithoutMembers = schema === undefined;
+    for (const rule of rules) {
+      needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
+      isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
+    }
+    let kind: TaskKind = rules.length === 0 ? TaskKind.Unruled : TaskKind.Apply;
+    let argument = 0;
+    if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
+    if (rules.length > 0 && onlyRules) {
+      if (!this.#isCookieless && rules.every((rule) => this.#edits.has(rule))) {
+        kind = TaskKind.Edit;
+        argument = rules.reduce((bits, { index }) => bits | (1 << index), 0);
+      } else if (rules.every(isSample)) {
+        kind = TaskKind.Sampled;
+        argument = Math.min(...rules.map(highestInSample));
+      }
+    }
+    return { rules, needsMembers, isIdleWithoutMembers, task: { kind, argument }, schema };
+  }
+}
+
+/** Whether the rule only samples, without conditions. */
+function isSample({ mode, isUnconditional, actions }: CompiledRule): boolean {
+  const isAlone = actions.length === 1 && actions[0]!.kind === "sample";
+  return isAlone && isUnconditional && mode === "enforce" && highestInSample({ actions }) >= 0;
+}
+
+/** Returns the highest hash in the sample of a rule; -1 if the sample is empty. */
+function highestInSample({ actions }: Pick<CompiledRule, "actions">): number {
+  const [action] = actions;
+  return action?.kind === "sample" ? Math.ceil(action.limit) - 1 : -1;
+}
