@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  findFewNames,
   isUnknown,
   KnownName,
   NamedRows,
@@ -36,7 +37,7 @@ const names = fc.constantFrom(
   `y${"x".repeat(bytesMax - 1)}`,
 );
 const spelledNames = fc.oneof(
-  names.map((name) => JSON.stringify(name)),
+  fc.oneof(names, fc.string({ unit: "binary", maxLength: 30 })).map((name) => JSON.stringify(name)),
   fc.constantFrom(String.raw`"\u0070ing"`, '"a" ', "1", "null", "{}", '["a"]'),
 );
 const item = fc.oneof(
@@ -59,6 +60,13 @@ function resultsOf(find: typeof findNames, body: Buffer, table: NameTable<string
   return results;
 }
 
+/** Returns the results of the addon, which those of `findFewNames` must equal. */
+function checkedResultsOf(body: Buffer, table: NameTable<string>): number[] {
+  const results = resultsOf(findNames, body, table);
+  expect(resultsOf(findFewNames, body, table)).toEqual(results);
+  return results;
+}
+
 /** Returns the result of each row, with the value that the table has for it. */
 function valuesOf(results: readonly number[], table: NameTable<string>): (string | number)[] {
   return results.map((result) => (isUnknown(result) ? "unknown" : (table.get(result) ?? result)));
@@ -73,7 +81,7 @@ function nameOf(body: Buffer, row: number): Buffer {
   return body.subarray(start + 1, end - 1);
 }
 
-test("the addon finds the same names as the reference, and each name that was stored", () => {
+test("both functions find the names of the reference, and each name that was stored", () => {
   let found = 0;
   fc.assert(
     fc.property(
@@ -84,7 +92,7 @@ test("the addon finds the same names as the reference, and each name that was st
         if (scanner.scan(body) !== ScanStatus.Ok) return;
         const table = new NameTable<string>();
         for (let time = 0; time < 4; time++) {
-          const results = resultsOf(findNames, body, table);
+          const results = checkedResultsOf(body, table);
           const values = valuesOf(results, table);
           expect(values).toEqual(valuesOf(resultsOf(findNamesInSlots, body, table), table));
           for (const [row, result] of results.entries()) {
@@ -120,7 +128,7 @@ test("a table has the last names of any number of names, and no wrong value", ()
   for (const body of bodies) {
     for (let time = 1; time <= 3; time++) {
       scanner.scan(body);
-      const results = resultsOf(findNames, body, table);
+      const results = checkedResultsOf(body, table);
       for (const [row, result] of results.entries())
         if (!isUnknown(result)) expect(table.get(result)).toBe(`${nameOf(body, row)}`);
       for (const [row, result] of results.entries()) {
@@ -140,12 +148,29 @@ test("no byte outside the body is read for a table with wrong offsets", () => {
     fc.property(fc.array(fc.nat({ max: 0xffff_ffff }), { minLength: 2, maxLength: 2 }), (span) => {
       expect(scanner.scan(body)).toBe(ScanStatus.Ok);
       scanner.table.set(span, Header.Words + Row.EventStart);
-      const [result] = resultsOf(findNames, body, table);
+      const [result] = checkedResultsOf(body, table);
       const [start, end] = span as [number, number];
       const isInside = start + 1 < end - 1 && end - 1 <= body.length;
       expect(isUnknown(result!)).toBe(isInside && end - start - 2 <= bytesMax);
     }),
   );
+});
+
+test("a name that differs from a stored one in any byte or in its length is unknown", () => {
+  for (let length = 1; length <= bytesMax; length++) {
+    const name = "n".repeat(length);
+    const others = Array.from({ length }, (_, at) => `${name.slice(0, at)}m${name.slice(at + 1)}`);
+    const all = [name, `${name}\u007f`, name.slice(1), ...others].filter((text) => text !== "");
+    const body = Buffer.from(JSON.stringify({ batch: all.map((event) => ({ event })) }));
+    expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+    const table = new NameTable<string>();
+    const [first] = checkedResultsOf(body, table);
+    // The bytes of a longer name that was in the slot before must not count.
+    table.store(first!, Buffer.from("m".repeat(bytesMax)), "before");
+    table.store(first!, Buffer.from(name), "stored");
+    const values = checkedResultsOf(body, table).map((result) => table.get(result));
+    expect(values).toEqual(all.map((text) => (text === name ? "stored" : undefined)));
+  }
 });
 
 type Arguments = readonly [Buffer, Uint32Array, Uint32Array, Uint32Array];

@@ -5,13 +5,20 @@
 import { Buffer } from "node:buffer";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
-import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../records/name-table.ts";
+import {
+  findFewNames,
+  isUnknown,
+  NamedRows,
+  type NameFunctions,
+  NameResult,
+} from "../../records/name-table.ts";
 import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";
 import { FlagSearch } from "../../rules/cookieless.ts";
 import type { SchemaCheck } from "../../rules/event-schema.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
+import { fewEventsMax } from "./work-size.ts";
 
 /** What the rules decide about an item. */
 export const Ruling = {
@@ -161,9 +168,12 @@ export class RuledItems {
   /** Returns false if all items are unruled. */
   #findPlans({ namedPlans }: CompiledRules, { body, table }: ItemView, rows: Rows): boolean {
     const named = this.#named;
+    const count = rows.end - rows.first;
     named[NamedRows.First] = rows.first;
-    named[NamedRows.Count] = rows.end - rows.first;
-    return this.#findNames(body, table, namedPlans.slots, named) > 0;
+    named[NamedRows.Count] = count;
+    const { slots } = namedPlans;
+    if (count <= fewEventsMax) return findFewNames(body, table, slots, named) > 0;
+    return this.#findNames(body, table, slots, named) > 0;
   }
 
   #storePlans(

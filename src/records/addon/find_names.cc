@@ -5,42 +5,31 @@
 namespace penstock {
 namespace {
 
-/**
- * Number of slots that can have a name. With a limit, a client that fills the table or chooses
- * names with the same hash cannot make the search long.
- */
-constexpr size_t kProbesMax = 8;
-
 /** An item whose distinct id is an object or an array is not plain. */
 constexpr uint32_t kContainerIds =
     (kObject & kArray) << 4 * kDistinctId | (kObject & kArray) << 4 * kPropertiesDistinctId;
 
-uint64_t bytes_of(const uint8_t* name, size_t length) noexcept {
-  uint64_t bytes = 0;
-  std::memcpy(&bytes, name, length);
-  return bytes;
+uint32_t word_at(const uint8_t* name) noexcept {
+  uint32_t word = 0;
+  std::memcpy(&word, name, sizeof word);
+  return word;
 }
 
-/** The upper half of the product depends on all bits, and is folded into the lower half. */
-uint64_t mixed(uint64_t hash, uint64_t bytes) noexcept {
-  hash = (hash ^ bytes) * 0x9E3779B97F4A7C15;
-  return hash ^ hash >> 32;
+/** The last 4 bytes as a word, whose lower bytes are 0 if the name is shorter. */
+uint32_t last_word(const uint8_t* name, size_t length) noexcept {
+  constexpr size_t kBytes = sizeof(uint32_t);
+  if (length >= kBytes) return word_at(name + length - kBytes);
+  uint32_t word = 0;
+  for (size_t at = 0; at < length; at++) word = word >> 8 | uint32_t{name[at]} << 24;
+  return word;
 }
 
-uint32_t name_hash(const uint8_t* name, size_t length) noexcept {
-  constexpr size_t kStep = sizeof(uint64_t);
-  uint64_t hash = 0;
-  for (size_t at = 0; at + kStep < length; at += kStep)
-    hash = mixed(hash, bytes_of(name + at, kStep));
-  hash =
-      mixed(hash, length < kStep ? bytes_of(name, length) : bytes_of(name + length - kStep, kStep));
-  return static_cast<uint32_t>(mixed(hash, length) >> 32);
-}
+uint32_t mixed(uint32_t hash, uint32_t word) noexcept { return (hash ^ word) * 0x85ebca6b; }
 
 uint32_t value_of(const KnownNames& names, const uint8_t* name, size_t length) noexcept {
-  const uint32_t hash = name_hash(name, length);
+  const uint32_t hash = known_name_hash(name, length);
   const size_t mask = names.slot_count - 1;
-  for (size_t probe = 0; probe < kProbesMax; probe++) {
+  for (size_t probe = 0; probe < kNameProbesMax; probe++) {
     const size_t index = (hash + probe) & mask;
     const uint32_t* const slot = names.slots + index * kNameWords;
     if (slot[kNameBytes] == 0) return kUnknownName + static_cast<uint32_t>(index);
@@ -48,7 +37,7 @@ uint32_t value_of(const KnownNames& names, const uint8_t* name, size_t length) n
       return slot[kNameValue];
   }
   // Other bits of the hash choose the name to replace.
-  return kUnknownName + static_cast<uint32_t>((hash + (hash >> 24) % kProbesMax) & mask);
+  return kUnknownName + static_cast<uint32_t>((hash + (hash >> 24) % kNameProbesMax) & mask);
 }
 
 uint32_t result_of(const uint8_t* text, size_t length, const uint32_t* row,
@@ -63,6 +52,16 @@ uint32_t result_of(const uint8_t* text, size_t length, const uint32_t* row,
 }
 
 }  // namespace
+
+uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept {
+  constexpr size_t kStep = sizeof(uint32_t);
+  uint32_t hash = static_cast<uint32_t>(length);
+  for (size_t at = 0; at + kStep < length; at += kStep) hash = mixed(hash, word_at(name + at));
+  hash = mixed(hash, last_word(name, length));
+  // The upper bits depend on all bytes, and are folded into the lower ones.
+  hash = (hash ^ hash >> 16) * 0xc2b2ae35;
+  return hash ^ hash >> 15;
+}
 
 size_t find_names(const uint8_t* text, size_t length, const NamedItems& items,
                   const KnownNames& names, uint32_t* results) noexcept {

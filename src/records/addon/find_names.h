@@ -18,6 +18,11 @@ enum KnownName : uint32_t {
   kNameText = 2,
   kNameWords = 16,
 };
+/**
+ * Number of slots that can have a name. With a limit, a client that fills the table or chooses
+ * names with the same hash cannot make the search long.
+ */
+inline constexpr size_t kNameProbesMax = 8;
 inline constexpr uint32_t kNameBytesMax = (kNameWords - kNameText) * sizeof(uint32_t);
 
 /** The words of the argument `rows` of findNames. The results of the rows follow. */
@@ -46,6 +51,9 @@ struct NamedItems {
   size_t first;
   size_t count;
 };
+
+/** The hash of a name, which `../name-table.ts` computes as well. */
+uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept;
 
 /** Writes a result for each row. Returns the number of results that are not 0. */
 size_t find_names(const uint8_t* text, size_t length, const NamedItems& items,
