@@ -43,6 +43,11 @@ export function createBodyTaker(rows: number): BodyTaker {
     if (sink.length > frameBytes) sink.length = 0;
     return sink;
   };
+  const visitor = {
+    address,
+    userAgent: "Mozilla/5.0",
+    request: { isEngage: false, needsTimestamp: false, receivedAtMs, skewMs: 0 },
+  };
   const take = (body: Buffer, rules: CompiledRules | undefined): number => {
     const status = scanner.scan(body);
     if (status !== ScanStatus.Ok) throw new Error(`cannot scan the body: ${status}`);
@@ -73,9 +78,7 @@ export function createBodyTaker(rows: number): BodyTaker {
       isBot: false,
       changesAddress: rules?.address !== undefined,
       rules: rules?.readsEvents ? rules : undefined,
-      get visitor() {
-        return { address, userAgent: "Mozilla/5.0", request: job };
-      },
+      visitor,
     };
     const count = scanner.table[Header.RowCount]!;
     for (let start = 0; start < count; ) {

@@ -1,14 +1,23 @@
-// A hash table of event names, in the form that the addon reads. The C++ side (addon/find_names.h)
-// has the same numbers. Loading the addon compares both.
+// A hash table of event names, which the addon and `findFewNames` read. The C++ side
+// (addon/find_names.h) has the same numbers. Loading the addon compares both.
 
 import type { Buffer } from "node:buffer";
 import type { TaskKind } from "./row-tasks.ts";
 
 /**
- * The words of a slot. Bytes, the length of the name, is 0 in a free slot. The others are words of
- * the rows whose events have the name.
+ * The words of a slot. Bytes, the length of the name, is 0 in a free slot. The bytes after the name
+ * are 0. The others are words of the rows whose events have the name. A name is in one of ProbesMax
+ * slots, from that of its hash on.
  */
-export const KnownName = { Bytes: 0, Value: 1, Kind: 2, Argument: 3, Text: 4, Words: 20 } as const;
+export const KnownName = {
+  Bytes: 0,
+  Value: 1,
+  Kind: 2,
+  Argument: 3,
+  Text: 4,
+  Words: 20,
+  ProbesMax: 8,
+} as const;
 
 export interface NameFunctions {
   /**
@@ -60,6 +69,7 @@ export class NameTable<Value> {
     slots[at + KnownName.Value] = slot;
     slots[at + KnownName.Kind] = task.kind;
     slots[at + KnownName.Argument] = task.argument;
+    slots.fill(0, at + KnownName.Text, at + KnownName.Words);
     new Uint8Array(slots.buffer).set(name, (at + KnownName.Text) * slots.BYTES_PER_ELEMENT);
     this.#values[slot] = value;
   }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
+import { KnownNameHash } from "./few-names.ts";
 import { Part } from "./fields.ts";
 import type { MemberFinder } from "./found-members.ts";
 import * as members from "./found-members.ts";
@@ -70,6 +71,7 @@ function ofThisVersion(addon: Addon): Addon {
     ...members,
     ...changes,
     ...names,
+    KnownNameHash,
     ...tasks,
     ...samples,
     Part,

@@ -3,7 +3,6 @@
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
-import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { SentWith } from "../platform/base/sent-with.ts";
 import { storedTimestampBytes } from "./timestamp.ts";
@@ -24,11 +23,10 @@ const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
 const receivedAtStart = beforeReceivedAt.length;
-const headsMax = 1_024;
+const projectsMax = 1_024;
 const beforeAddress = Buffer.from('"ip":"');
 const afterAddress = Buffer.from('",');
-const beforeRules = Buffer.from('"rules":');
-const noSentAt = Buffer.alloc(0);
+const noBytes = Buffer.alloc(0);
 
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
@@ -68,22 +66,23 @@ export class RecordTemplate {
   /** The member `sent_at`; empty without it. */
   readonly #sentAt: Buffer;
   readonly #address: string;
-  readonly #rulesVersion: number | undefined;
+  /** The member `rules`; empty without rules. */
+  readonly #rules: Buffer;
   readonly #tails: readonly Buffer[];
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
   constructor(
     context: RecordContext,
-    { head, received, sentAt }: { head: Buffer; received: Buffer; sentAt: Buffer },
+    { project, received, sentAt }: { project: ProjectTexts; received: Buffer; sentAt: Buffer },
   ) {
-    this.head = head;
+    this.head = project.head;
     this.receivedAtMs = context.receivedAtMs;
     this.hasSentAt = sentAt.length > 0;
     this.#received = received;
     this.#sentAt = sentAt;
     this.#address = context.clientAddress;
-    this.#rulesVersion = context.rulesVersion;
+    this.#rules = project.rules;
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
@@ -91,13 +90,8 @@ export class RecordTemplate {
     const address = this.#address;
     let bytes = this.#received.length + this.#sentAt.length;
     if (address !== "") bytes += beforeAddress.length + address.length + afterAddress.length;
-    if (verdict.changedByRules) bytes += this.#rulesBytes;
+    if (verdict.changedByRules) bytes += this.#rules.length;
     return bytes + this.#tails[tailIndex(verdict)]!.length;
-  }
-
-  get #rulesBytes(): number {
-    const version = this.#rulesVersion;
-    return version === undefined ? 0 : beforeRules.length + String(version).length + 1;
   }
 
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
@@ -115,11 +109,7 @@ export class RecordTemplate {
       end = writeLatin1(this.#address, target, end);
       end = writeWhole(afterAddress, target, end);
     }
-    if (verdict.changedByRules && this.#rulesVersion !== undefined) {
-      end = writeWhole(beforeRules, target, end);
-      end = writeLatin1(String(this.#rulesVersion), target, end);
-      target[end++] = Ascii.Comma;
-    }
+    if (verdict.changedByRules) end = writeWhole(this.#rules, target, end);
     return writeWhole(this.#tails[tailIndex(verdict)]!, target, end);
   }
 
@@ -147,36 +137,54 @@ function tailIndex({ kind, personProfile }: Verdict): number {
   return personProfile ? 2 * kind + 1 : 2 * kind;
 }
 
+/** The texts of a project's records. */
+interface ProjectTexts {
+  readonly id: string;
+  readonly head: Buffer;
+  rulesVersion: number | undefined;
+  /** The member `rules` of the version; empty without one. */
+  rules: Buffer;
+}
+
 export class RecordTemplates {
-  readonly #heads = new Map<string, Buffer>();
-  #lastProjectId: string | undefined = undefined;
-  #lastHead: Buffer = Buffer.alloc(0);
+  readonly #projects = new Map<string, ProjectTexts>();
+  #lastProject: ProjectTexts | undefined = undefined;
   #receivedAtMs = Number.NaN;
   #received: Buffer = Buffer.alloc(0);
   #sentAtMs = Number.NaN;
-  #sentAt = noSentAt;
+  #sentAt = noBytes;
 
   templateOf(context: RecordContext): RecordTemplate {
-    const { projectId, receivedAtMs, sentAtMs } = context;
+    const { receivedAtMs, sentAtMs } = context;
     return new RecordTemplate(context, {
-      head: this.#headOf(projectId),
+      project: this.#textsOf(context),
       received: this.#receivedOf(receivedAtMs),
-      sentAt: Number.isNaN(sentAtMs) ? noSentAt : this.#sentAtOf(sentAtMs),
+      sentAt: Number.isNaN(sentAtMs) ? noBytes : this.#sentAtOf(sentAtMs),
     });
   }
 
-  #headOf(projectId: string): Buffer {
-    if (projectId === this.#lastProjectId) return this.#lastHead;
-    let head = this.#heads.get(projectId);
-    if (head === undefined) {
-      if (this.#heads.size >= headsMax) this.#heads.clear();
-      const room = " ".repeat(uuidBytes);
-      head = Buffer.from(`${opening}${room}","project_id":"${projectId}","event":`, "latin1");
-      this.#heads.set(projectId, head);
+  #textsOf({ projectId, rulesVersion }: RecordContext): ProjectTexts {
+    const last = this.#lastProject;
+    const texts = last?.id === projectId ? last : this.#projectOf(projectId);
+    if (texts.rulesVersion !== rulesVersion) {
+      texts.rulesVersion = rulesVersion;
+      texts.rules =
+        rulesVersion === undefined ? noBytes : Buffer.from(`"rules":${rulesVersion},`, "latin1");
     }
-    this.#lastProjectId = projectId;
-    this.#lastHead = head;
-    return head;
+    return texts;
+  }
+
+  #projectOf(id: string): ProjectTexts {
+    let project = this.#projects.get(id);
+    if (project === undefined) {
+      if (this.#projects.size >= projectsMax) this.#projects.clear();
+      const room = " ".repeat(uuidBytes);
+      const head = Buffer.from(`${opening}${room}","project_id":"${id}","event":`, "latin1");
+      project = { id, head, rulesVersion: undefined, rules: noBytes };
+      this.#projects.set(id, project);
+    }
+    this.#lastProject = project;
+    return project;
   }
 
   #receivedOf(ms: number): Buffer {

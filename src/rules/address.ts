@@ -2,7 +2,8 @@
 
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
-import { isIPv4, isIPv6 } from "node:net";
+import { isIPv6 } from "node:net";
+import { Ascii } from "../platform/base/ascii.ts";
 import { dayMs } from "../platform/base/day.ts";
 import type { IpRule } from "./rules-file.ts";
 
@@ -21,7 +22,10 @@ export class AddressRule {
     this.#saltOf = saltOf;
   }
 
-  /** Returns the address to store; "" if no address may be stored. */
+  /**
+   * Returns the address to store; "" if no address may be stored. The address is "" or has the
+   * spelling of `addressOfText`.
+   */
   storedFor(address: string, receivedAtMs: number): string {
     if (address === "") return "";
     switch (this.#rule) {
@@ -41,10 +45,27 @@ export class AddressRule {
 
 /**
  * Returns the network of the address: /24 of IPv4, /48 of IPv6; "" if it is no address. An address of
- * 6to4 (2002::/16) has an IPv4 address after 16 bits, so its network is /40.
+ * 6to4 (2002::/16) has an IPv4 address after 16 bits, so its network is /40. The beginning of an
+ * address in the spelling of `addressOfText` is already its network.
  */
 function truncated(address: string): string {
-  if (isIPv4(address)) return `${address.slice(0, address.lastIndexOf("."))}.0`;
+  let separators = 0;
+  for (let at = 0; at < address.length; at++) {
+    const char = address.charCodeAt(at);
+    if (char === Ascii.Dot) {
+      if (++separators === 3) return `${address.slice(0, at)}.0`;
+    } else if (char === Ascii.Colon) {
+      if (++separators < 3 && address.charCodeAt(at + 1) !== Ascii.Colon) continue;
+      return ipv6Network(address, at);
+    }
+  }
+  return "";
+}
+
+/** `end` is that of the third word, or of the word before `::`. */
+function ipv6Network(address: string, end: number): string {
+  const isPrefix = end > 0 && !address.startsWith("2002:") && !address.startsWith(":0", end - 2);
+  if (isPrefix) return `${address.slice(0, end)}::`;
   const [plain = ""] = address.split("%");
   if (!isIPv6(plain)) return "";
   const words = wordsOf(plain);

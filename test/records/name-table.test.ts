@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { findFewNames } from "../../src/records/few-names.ts";
 import { KnownName, NameTable } from "../../src/records/name-table.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
@@ -31,7 +32,7 @@ const names = fc.constantFrom(
   `y${"x".repeat(bytesMax - 1)}`,
 );
 const spelledNames = fc.oneof(
-  names.map((name) => JSON.stringify(name)),
+  fc.oneof(names, fc.string({ unit: "binary", maxLength: 30 })).map((name) => JSON.stringify(name)),
   fc.constantFrom(String.raw`"\u0070ing"`, '"a" ', "1", "null", "{}", '["a"]'),
 );
 const ids = fc.oneof(
@@ -76,6 +77,13 @@ function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>)
   return { rows, counts: [...tasks.subarray(0, RowTasks.Rows)] };
 }
 
+/** Returns the tasks of the addon, which those of `findFewNames` must equal. */
+function checkedTasksOf(body: Buffer, table: NameTable<string>) {
+  const tasks = tasksOf(findNames, body, table);
+  expect(tasksOf(findFewNames, body, table)).toEqual(tasks);
+  return tasks;
+}
+
 /** Returns the tasks, with the name that the table has in place of the value. */
 function namedIn(table: NameTable<string>, { rows, counts }: ReturnType<typeof tasksOf>) {
   return {
@@ -106,7 +114,7 @@ function nameOf(body: Buffer, row: number): Buffer {
   return body.subarray(start + 1, end - 1);
 }
 
-test("the addon finds the same names as the reference, and each name that was stored", () => {
+test("both functions find the names of the reference, and each name that was stored", () => {
   let found = 0;
   let sampled = 0;
   fc.assert(
@@ -118,7 +126,7 @@ test("the addon finds the same names as the reference, and each name that was st
         if (scanner.scan(body) !== ScanStatus.Ok) return;
         const table = new NameTable<string>();
         for (let time = 0; time < 4; time++) {
-          const native = tasksOf(findNames, body, table);
+          const native = checkedTasksOf(body, table);
           expect(namedIn(table, native)).toEqual(
             namedIn(table, tasksOf(findNamesInSlots, body, table)),
           );
@@ -160,7 +168,7 @@ test("a table has the last names of any number of names, and no wrong value", ()
   for (const body of bodies) {
     for (let time = 1; time <= 3; time++) {
       scanner.scan(body);
-      const { rows } = tasksOf(findNames, body, table);
+      const { rows } = checkedTasksOf(body, table);
       for (const [row, { kind, value }] of rows.entries())
         if (isFound(kind)) expect(table.get(value)).toBe(`${nameOf(body, row)}`);
       for (const [row, { kind, value }] of rows.entries()) {
@@ -179,13 +187,33 @@ test("no byte outside the body is read for a table with wrong offsets", () => {
     fc.property(fc.array(fc.nat({ max: 0xffff_ffff }), { minLength: 2, maxLength: 2 }), (span) => {
       expect(scanner.scan(body)).toBe(ScanStatus.Ok);
       scanner.table.set(span, Header.Words + Row.EventStart);
-      const [task] = tasksOf(findNames, body, table).rows;
+      const [task] = checkedTasksOf(body, table).rows;
       const [start, end] = span as [number, number];
       const isInside = start + 1 < end - 1 && end - 1 <= body.length;
       const isShort = end - start - 2 <= bytesMax;
       expect(task!.kind).toBe(isInside && isShort ? TaskKind.Unknown : TaskKind.Unread);
     }),
   );
+});
+
+test("a name that differs from a stored one in any byte or in its length is unknown", () => {
+  for (let length = 1; length <= bytesMax; length++) {
+    const name = "n".repeat(length);
+    const others = Array.from({ length }, (_, at) => `${name.slice(0, at)}m${name.slice(at + 1)}`);
+    const all = [name, `${name}\u007f`, name.slice(1), ...others].filter((text) => text !== "");
+    const body = Buffer.from(JSON.stringify({ batch: all.map((event) => ({ event })) }));
+    expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+    const table = new NameTable<string>();
+    const { value } = checkedTasksOf(body, table).rows[0]!;
+    const task = { kind: TaskKind.Apply, argument: 0 };
+    // The bytes of a longer name that was in the slot before must not count.
+    table.store(value, Buffer.from("m".repeat(bytesMax)), "before", task);
+    table.store(value, Buffer.from(name), "stored", task);
+    const values = checkedTasksOf(body, table).rows.map((row) =>
+      isFound(row.kind) ? table.get(row.value) : undefined,
+    );
+    expect(values).toEqual(all.map((text) => (text === name ? "stored" : undefined)));
+  }
 });
 
 type Arguments = readonly [Buffer, Uint32Array, Uint32Array, Uint32Array];

@@ -1,4 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { addressOfText } from "../../src/platform/base/addresses.ts";
 import { AddressRule } from "../../src/rules/address.ts";
 
 const rule = new AddressRule("truncate");
@@ -20,4 +22,35 @@ test.each([
   ["", ""],
 ])("the network of %s is %s", (address, network) => {
   expect(rule.storedFor(address, 0)).toBe(network);
+});
+
+const word = fc.oneof(
+  fc.constantFrom(0, 0, 0, 1, 0x10, 0x2002, 0xffff),
+  fc.integer({ min: 0, max: 0xffff }),
+);
+
+function textOf(words: readonly number[]): string {
+  return addressOfText(words.map((one) => one.toString(16)).join(":"));
+}
+
+test("the network of an IPv6 address has its first 48 bits, and the first 40 of 6to4", () => {
+  fc.assert(
+    fc.property(fc.array(word, { minLength: 8, maxLength: 8 }), (words) => {
+      const address = textOf(words);
+      fc.pre(address.includes(":"));
+      const [first, second, third] = words as [number, number, number];
+      const kept = first === 0x2002 ? third & 0xff00 : third;
+      expect(rule.storedFor(address, 0)).toBe(textOf([first, second, kept, 0, 0, 0, 0, 0]));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("the network of an IPv4 address has its first 24 bits", () => {
+  fc.assert(
+    fc.property(fc.ipV4(), (address) => {
+      const [first, second, third] = address.split(".");
+      expect(rule.storedFor(address, 0)).toBe(`${first}.${second}.${third}.0`);
+    }),
+  );
 });

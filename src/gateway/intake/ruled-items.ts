@@ -3,6 +3,7 @@
 // the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
+import { findFewNames } from "../../records/few-names.ts";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
 import type { ItemView } from "../../records/item-view.ts";
 import type { NameFunctions } from "../../records/name-table.ts";
@@ -21,6 +22,7 @@ import { FlagSearch } from "../../rules/cookieless.ts";
 import type { SchemaCheck } from "../../rules/event-schema.ts";
 import type { Plan } from "../../rules/plans.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
+import { fewEventsMax } from "./work-size.ts";
 
 /** What the rules decide about an item. */
 export const Ruling = {
@@ -104,7 +106,8 @@ export class RuledItems {
     view.table = scanner.table;
     tasks[RowTasks.First] = first;
     tasks[RowTasks.Count] = end - first;
-    this.#findNames(body, view.table, rules.namedPlans.slots, tasks);
+    const findNames = end - first <= fewEventsMax ? findFewNames : this.#findNames;
+    findNames(body, view.table, rules.namedPlans.slots, tasks);
     this.#hasPlans =
       this.#takesAll || rules.cookieless !== undefined || tasks[RowTasks.Unknown]! > 0;
     if (this.#hasPlans) this.#plan(rules, request);

@@ -5,45 +5,34 @@
 namespace penstock {
 namespace {
 
-/**
- * Number of slots that can have a name. With a limit, a client that fills the table or chooses
- * names with the same hash cannot make the search long.
- */
-constexpr size_t kProbesMax = 8;
-
 /** An item whose distinct id is an object or an array is not plain. */
 constexpr uint32_t kContainerIds =
     (kObject & kArray) << 4 * kDistinctId | (kObject & kArray) << 4 * kPropertiesDistinctId;
 
-uint64_t bytes_of(const uint8_t* name, size_t length) noexcept {
-  uint64_t bytes = 0;
-  std::memcpy(&bytes, name, length);
-  return bytes;
+uint32_t word_at(const uint8_t* name) noexcept {
+  uint32_t word = 0;
+  std::memcpy(&word, name, sizeof word);
+  return word;
 }
 
-/** The upper half of the product depends on all bits, and is folded into the lower half. */
-uint64_t mixed(uint64_t hash, uint64_t bytes) noexcept {
-  hash = (hash ^ bytes) * 0x9E3779B97F4A7C15;
-  return hash ^ hash >> 32;
+/** The last 4 bytes as a word, whose lower bytes are 0 if the name is shorter. */
+uint32_t last_word(const uint8_t* name, size_t length) noexcept {
+  constexpr size_t kBytes = sizeof(uint32_t);
+  if (length >= kBytes) return word_at(name + length - kBytes);
+  uint32_t word = 0;
+  for (size_t at = 0; at < length; at++) word = word >> 8 | uint32_t{name[at]} << 24;
+  return word;
 }
 
-uint32_t name_hash(const uint8_t* name, size_t length) noexcept {
-  constexpr size_t kStep = sizeof(uint64_t);
-  uint64_t hash = 0;
-  for (size_t at = 0; at + kStep < length; at += kStep)
-    hash = mixed(hash, bytes_of(name + at, kStep));
-  hash =
-      mixed(hash, length < kStep ? bytes_of(name, length) : bytes_of(name + length - kStep, kStep));
-  return static_cast<uint32_t>(mixed(hash, length) >> 32);
-}
+uint32_t mixed(uint32_t hash, uint32_t word) noexcept { return (hash ^ word) * 0x85ebca6b; }
 
 /** Writes the value, the task and the removals of a name. */
 void take_name(const KnownNames& names, const uint8_t* name, size_t length, uint32_t* task) noexcept {
-  const uint32_t hash = name_hash(name, length);
+  const uint32_t hash = known_name_hash(name, length);
   const size_t mask = names.slot_count - 1;
   // If all slots are taken, other bits of the hash choose the name to replace.
-  size_t free = (hash + (hash >> 24) % kProbesMax) & mask;
-  for (size_t probe = 0; probe < kProbesMax; probe++) {
+  size_t free = (hash + (hash >> 24) % kNameProbesMax) & mask;
+  for (size_t probe = 0; probe < kNameProbesMax; probe++) {
     const size_t index = (hash + probe) & mask;
     const uint32_t* const slot = names.slots + index * kNameWords;
     if (slot[kNameBytes] == 0) {
@@ -91,6 +80,16 @@ uint32_t sample_hash(const uint8_t* id, size_t length) noexcept {
   hash = (hash ^ hash >> 16) * 0x85EBCA6B;
   hash = (hash ^ hash >> 13) * 0xC2B2AE35;
   return hash ^ hash >> 16;
+}
+
+uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept {
+  constexpr size_t kStep = sizeof(uint32_t);
+  uint32_t hash = static_cast<uint32_t>(length);
+  for (size_t at = 0; at + kStep < length; at += kStep) hash = mixed(hash, word_at(name + at));
+  hash = mixed(hash, last_word(name, length));
+  // The upper bits depend on all bytes, and are folded into the lower ones.
+  hash = (hash ^ hash >> 16) * 0xc2b2ae35;
+  return hash ^ hash >> 15;
 }
 
 void find_names(const uint8_t* text, size_t length, const RowTasks& rows,

@@ -21,6 +21,11 @@ enum KnownName : uint32_t {
   kNameText = 4,
   kNameWords = 20,
 };
+/**
+ * Number of slots that can have a name. With a limit, a client that fills the table or chooses
+ * names with the same hash cannot make the search long.
+ */
+inline constexpr size_t kNameProbesMax = 8;
 inline constexpr uint32_t kNameBytesMax = (kNameWords - kNameText) * sizeof(uint32_t);
 
 /** The stored text of a simple distinct id of so many bytes is the id itself. */
@@ -34,6 +39,9 @@ struct KnownNames {
   /** A power of two. */
   size_t slot_count;
 };
+
+/** The hash of a name, which `../few-names.ts` computes as well. */
+uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept;
 
 /** Writes the words of each row, and the counts of tasks. */
 void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
