@@ -221,11 +221,12 @@ export class ItemTaker {
   }
 
   /** Returns the item in plain form, with the additions of the request; undefined on an error. */
-  #wholeItem({ additions, tally }: Job, verdict: Verdict): ItemView | undefined {
+  #wholeItem({ additions, tally, rules }: Job, verdict: Verdict): ItemView | undefined {
     const cursor = this.#cursor;
     const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, tally);
     if (additions === undefined || plain === undefined) return plain;
-    return this.#plainForm.withAdditions(plain, additions, verdict);
+    const isCookieless = rules?.cookieless !== undefined;
+    return this.#plainForm.withAdditions(plain, { members: additions, isCookieless }, verdict);
   }
 
   /** Returns the scanner whose table has the item. */
@@ -283,7 +284,11 @@ export class ItemTaker {
       const whole =
         plain === undefined || additions === undefined
           ? plain
-          : this.#plainForm.withAdditions(plain, additions, verdict);
+          : this.#plainForm.withAdditions(
+              plain,
+              { members: additions, isCookieless: true },
+              verdict,
+            );
       if (whole === undefined || !hasReadableParts(whole)) return undefined;
       const scanner = this.#slowScanner;
       const item = this.#ruled.withoutVisitor(rules, job, { item: whole, scanner });
