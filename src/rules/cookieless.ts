@@ -5,7 +5,14 @@
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../platform/base/day.ts";
 import { judgeTime } from "../records/event-time.ts";
-import { extraTypes, type ItemView, isObjectOrNothing, typeAt } from "../records/item-view.ts";
+import {
+  eventMembers,
+  extraTypes,
+  type ItemView,
+  isObjectOrNothing,
+  typeAt,
+} from "../records/item-view.ts";
+import { JsonMembers } from "../records/json-members.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import {
   Extra,
@@ -77,14 +84,18 @@ const refusedEvents: ReadonlySet<string> = new Set([
   "$merge_dangerously",
 ]);
 
-/** The values of a visitor that are not stored. */
-export const visitorPaths: readonly PropertyPath[] = [
+/** The members with the values of a visitor that are not stored. */
+const visitorNames = [
   "$ip",
+  "$initial_ip",
   "$raw_user_agent",
+  "$initial_raw_user_agent",
   "$cookieless_extra",
-  "$set.$raw_user_agent",
-  "$set_once.$initial_raw_user_agent",
 ];
+/** PostHog removes five of them. */
+export const visitorPaths: readonly PropertyPath[] = ["", "$set.", "$set_once."].flatMap((object) =>
+  visitorNames.map((name) => object + name),
+);
 const namesOfPaths = {
   flag: flagName,
   ip: "$ip",
@@ -263,6 +274,30 @@ export function hasReadableParts(item: ItemView): boolean {
     ) &&
     isReadable(typeAt(extras, ExtraShift.Options), extra + Extra.OptionsStart)
   );
+}
+
+/** The members of a rejected event that are retained. The properties have the options. */
+const retainedMembers: ReadonlySet<string> = new Set(
+  eventMembers.filter((name) => name !== "options"),
+);
+
+/**
+ * Returns the text of a rejected item in normal form. Of a cookieless event, other members than
+ * those that the gateway reads are not in it, and of any event those that may be about the visitor
+ * of a cookieless event.
+ */
+export function retainedText({ body, table, row }: ItemView, isCookieless: boolean): Buffer {
+  const members = new JsonMembers(body);
+  members.begin(body, table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
+  const texts: string[] = [];
+  while (members.next()) {
+    const { nameStart, nameEnd, valueEnd } = members;
+    const text = body.toString("utf8", nameStart - 1, valueEnd);
+    const isHidden = isCookieless || text.includes(flagName);
+    if (!isHidden || retainedMembers.has(body.toString("utf8", nameStart, nameEnd)))
+      texts.push(text);
+  }
+  return Buffer.from(`{${texts.join(",")}}`);
 }
 
 const flagBytes = Buffer.from(`"${flagName}"`);

@@ -10,6 +10,7 @@ import { rulesInUse } from "../../gateway/projects/rules/versions.ts";
 import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { readHolder } from "../../platform/embedded/data-lock.ts";
 import { managerOf } from "../../platform/nats/api.ts";
+import { eventMembers } from "../../records/item-view.ts";
 import { type CompiledRules, compileRules } from "../../rules/compile.ts";
 import { parseStoredRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
@@ -88,23 +89,6 @@ function requireNone(invalid: number): void {
     `rejected replay: ${counted(invalid, "selected event")} not sent: still invalid, and still in quarantine. Correct them with --set and --remove`,
   );
 }
-
-/** The members of an event that the gateway reads. It stores no other member next to `properties`. */
-export const eventMembers: readonly string[] = [
-  "event",
-  "distinct_id",
-  "$distinct_id",
-  "properties",
-  "$set",
-  "$set_once",
-  "$unset",
-  "timestamp",
-  "offset",
-  "uuid",
-  "options",
-  "session_id",
-  "window_id",
-];
 
 function changesOf({ set, remove }: ReplayOptions): Changes {
   const wrong = (what: string) => new CommandError(`rejected replay: ${what}`, usageExitCode);
