@@ -48,6 +48,7 @@ export function createBodyTaker(rows: number): BodyTaker {
     if (status !== ScanStatus.Ok) throw new Error(`cannot scan the body: ${status}`);
     sink.length = 0;
     const tally = new Tally();
+    const zoneLookups = { failed: 0 };
     const job: Job = {
       body,
       scanner,
@@ -74,7 +75,7 @@ export function createBodyTaker(rows: number): BodyTaker {
       changesAddress: rules?.address !== undefined,
       rules: rules?.readsEvents ? rules : undefined,
       get visitor() {
-        return { address, userAgent: "Mozilla/5.0", request: job };
+        return { address, userAgent: "Mozilla/5.0", request: job, zoneLookups };
       },
     };
     const count = scanner.table[Header.RowCount]!;

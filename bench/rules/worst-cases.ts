@@ -338,7 +338,7 @@ export const worstCases: readonly WorstCase[] = [
   {
     name: "cookieless, invented time zones",
     file: () => "privacy: {cookieless: true}\n",
-    event: (index) => event("e", `${cookieless(index)},"$timezone":"${unit(index)}"`),
+    event: (index) => event("e", `${cookieless(index)},"$timezone":"z${unit(index)}"`),
   },
   {
     name: "cookieless, long User-Agents",

@@ -25,7 +25,7 @@ import {
 } from "../records/table.ts";
 import { type RequestFacts, Verdict } from "../records/verdict.ts";
 import type { SaltOf } from "./address.ts";
-import { localDayOf } from "./local-days.ts";
+import { localDayOf, type ZoneLookups } from "./local-days.ts";
 import type { PropertyPath } from "./rules-file.ts";
 import { sipHash128, sipHashBytes } from "./siphash.ts";
 
@@ -42,6 +42,7 @@ export interface Visitor {
   /** The User-Agent header, or "". */
   readonly userAgent: string;
   readonly request: RequestFacts;
+  readonly zoneLookups: ZoneLookups;
 }
 
 /** The members of one event. A path is the number of a name. */
@@ -164,7 +165,11 @@ export class CookielessRule {
     judgeTime(item, request, verdict);
     const { timestampMs } = verdict;
     const isNear = Math.abs(timestampMs - request.receivedAtMs) <= saltedToMs - saltedFromMs;
-    const { day, startMs } = localDayOf(timestampMs, isNear ? members.textOf(timeZone) : "");
+    const { day, startMs } = localDayOf(
+      timestampMs,
+      isNear ? members.textOf(timeZone) : "",
+      visitor.zoneLookups,
+    );
     const sinceDayMs = request.receivedAtMs - day * dayMs;
     if (sinceDayMs < saltedFromMs || sinceDayMs >= saltedToMs)
       return refused(

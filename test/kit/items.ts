@@ -135,7 +135,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const tally = new Tally();
   const skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
   const request = { needsTimestamp: historical, isEngage, receivedAtMs, skewMs };
-  const visitor = { address: clientAddress, userAgent, request };
+  const visitor = { address: clientAddress, userAgent, request, zoneLookups: { failed: 0 } };
   const quarantined: string[] = [];
   const job: Job = {
     rules,

@@ -278,7 +278,12 @@ test("in each time zone, an event has an id at each half hour of the day", () =>
       for (let minute = 0; minute < 1_440; minute += 30) {
         const receivedAtMs = Date.parse(date) + minute * 60_000;
         const request = { receivedAtMs, skewMs: 0, isEngage: false, needsTimestamp: false };
-        const visitor = { address: clientAddress, userAgent: browser, request };
+        const visitor = {
+          address: clientAddress,
+          userAgent: browser,
+          request,
+          zoneLookups: { failed: 0 },
+        };
         if (!("ids" in rule.idsOf({ item, event: "seen" }, members, visitor))) refused.add(zone);
       }
     }

@@ -143,6 +143,7 @@ export class ReplayCheck {
         address: "",
         userAgent: "",
         request: { needsTimestamp: false, isEngage: false, receivedAtMs: Date.now(), skewMs: 0 },
+        zoneLookups: { failed: 0 },
       },
       rules,
       quarantine: ({ reason, rule = "" }) => {
