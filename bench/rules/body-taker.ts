@@ -47,12 +47,14 @@ export function createBodyTaker(rows: number): BodyTaker {
     address,
     userAgent: "Mozilla/5.0",
     request: { isEngage: false, needsTimestamp: false, receivedAtMs, skewMs: 0 },
+    zoneLookups: { failed: 0 },
   };
   const take = (body: Buffer, rules: CompiledRules | undefined): number => {
     const status = scanner.scan(body);
     if (status !== ScanStatus.Ok) throw new Error(`cannot scan the body: ${status}`);
     sink.length = 0;
     const tally = new Tally();
+    visitor.zoneLookups.failed = 0;
     const job: Job = {
       body,
       scanner,

@@ -10,6 +10,23 @@ export interface ItemView extends ItemRow {
   readonly body: Buffer;
 }
 
+/** The members of an event that the gateway reads. It stores no other member next to `properties`. */
+export const eventMembers: readonly string[] = [
+  "event",
+  "distinct_id",
+  "$distinct_id",
+  "properties",
+  "$set",
+  "$set_once",
+  "$unset",
+  "timestamp",
+  "offset",
+  "uuid",
+  "options",
+  "session_id",
+  "window_id",
+];
+
 type StringToken = typeof TokenType.PlainString | typeof TokenType.EscapedString;
 
 export function typeAt(word: number, shift: number): TokenType {

@@ -7,7 +7,6 @@ import { distinctIdText } from "../records/distinct-id.ts";
 import type { MemberFinder } from "../records/found-members.ts";
 import type { ChangeFunctions } from "../records/item-changes.ts";
 import {
-  extraTypes,
   type ItemView,
   isNothing,
   isObjectOrNothing,
@@ -23,15 +22,7 @@ import {
   TaskKind,
 } from "../records/row-tasks.ts";
 import { SampleHash, sampleHash } from "../records/sample-hash.ts";
-import {
-  Extra,
-  ExtraShift,
-  extraOf,
-  FieldShift,
-  Header,
-  Row,
-  TokenType,
-} from "../records/table.ts";
+import { FieldShift, Header, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
 import { type CompiledRules, matchedBytesMax } from "./compile.ts";
@@ -215,11 +206,14 @@ export class RuleApplier {
   }
 
   /**
-   * Removes from a plain item only what is not stored of a cookieless event, and sets its ids if it
-   * can have them. Returns Same for any other event, and NoSalt if the ids are not known now. The
-   * scanner is that of `find`.
+   * Removes from a cookieless event only the values of its visitor, and sets its ids if it can have
+   * them. Returns the outcome and whether the event is cookieless. The outcome is NoSalt if the ids
+   * are not known now, else Changed or Same. The scanner is that of `find`.
    */
-  removeVisitor(item: ItemView, scanner: MemberFinder): Outcome {
+  removeVisitor(
+    item: ItemView,
+    scanner: MemberFinder,
+  ): { readonly outcome: Outcome; readonly isCookieless: boolean } {
     const { cookieless } = this.#rules;
     const row = (item.row - Header.Words) / Row.Words;
     this.#begin(item);
@@ -229,11 +223,12 @@ export class RuleApplier {
     setTask(tasks, 0, TaskKind.List);
     this.find(scanner, item.body, tasks);
     this.#members.open(item, row);
-    if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
+    if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath))
+      return { outcome: Outcome.Same, isCookieless: false };
     const outcome = this.#setCookielessIds(cookieless);
-    if (outcome === Outcome.NoSalt) return outcome;
+    if (outcome === Outcome.NoSalt) return { outcome, isCookieless: true };
     if (outcome === Outcome.NoCookielessId) cookieless.removeVisitor(this.#cookielessMembers);
-    return this.#edit();
+    return { outcome: this.#edit(), isCookieless: true };
   }
 
   #setCookielessIds(rule: CookielessRule): Outcome {
@@ -305,17 +300,10 @@ export class RuleApplier {
     const { table, row } = this.#item;
     const changes = this.#changes;
     changes.scanText();
-    if (!isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId))) {
-      const text = changes.addText(`"${id}"`);
-      const [start, end] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
-      changes.replace(start, end, text, changes.textsEnd);
-    }
-    // The options of the newer protocol are in the properties, and a replay would add them again.
-    if (typeAt(extraTypes(this.#item), ExtraShift.Options) === TokenType.Absent) return;
-    const extra = extraOf(table, row);
-    const [start, end] = [table[extra + Extra.OptionsStart]!, table[extra + Extra.OptionsEnd]!];
-    const { nullText } = this.#rules;
-    changes.replace(start, end, nullText.start, nullText.end);
+    if (isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId))) return;
+    const text = changes.addText(`"${id}"`);
+    const [start, end] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
+    changes.replace(start, end, text, changes.textsEnd);
   }
 
   #applyRules(plan: Plan): Outcome {

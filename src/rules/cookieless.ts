@@ -5,7 +5,14 @@
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../platform/base/day.ts";
 import { judgeTime } from "../records/event-time.ts";
-import { extraTypes, type ItemView, isObjectOrNothing, typeAt } from "../records/item-view.ts";
+import {
+  eventMembers,
+  extraTypes,
+  type ItemView,
+  isObjectOrNothing,
+  typeAt,
+} from "../records/item-view.ts";
+import { JsonMembers } from "../records/json-members.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import {
   Extra,
@@ -18,7 +25,7 @@ import {
 } from "../records/table.ts";
 import { type RequestFacts, Verdict } from "../records/verdict.ts";
 import type { SaltOf } from "./address.ts";
-import { localDayOf } from "./local-days.ts";
+import { localDayOf, type ZoneLookups } from "./local-days.ts";
 import type { PropertyPath } from "./rules-file.ts";
 import { sipHash128, sipHashBytes } from "./siphash.ts";
 
@@ -35,6 +42,7 @@ export interface Visitor {
   /** The User-Agent header, or "". */
   readonly userAgent: string;
   readonly request: RequestFacts;
+  readonly zoneLookups: ZoneLookups;
 }
 
 /** The members of one event. A path is the number of a name. */
@@ -77,14 +85,18 @@ const refusedEvents: ReadonlySet<string> = new Set([
   "$merge_dangerously",
 ]);
 
-/** The values of a visitor that are not stored. */
-export const visitorPaths: readonly PropertyPath[] = [
+/** The members with the values of a visitor that are not stored. */
+const visitorNames = [
   "$ip",
+  "$initial_ip",
   "$raw_user_agent",
+  "$initial_raw_user_agent",
   "$cookieless_extra",
-  "$set.$raw_user_agent",
-  "$set_once.$initial_raw_user_agent",
 ];
+/** PostHog removes five of them. */
+export const visitorPaths: readonly PropertyPath[] = ["", "$set.", "$set_once."].flatMap((object) =>
+  visitorNames.map((name) => object + name),
+);
 const namesOfPaths = {
   flag: flagName,
   ip: "$ip",
@@ -153,7 +165,11 @@ export class CookielessRule {
     judgeTime(item, request, verdict);
     const { timestampMs } = verdict;
     const isNear = Math.abs(timestampMs - request.receivedAtMs) <= saltedToMs - saltedFromMs;
-    const { day, startMs } = localDayOf(timestampMs, isNear ? members.textOf(timeZone) : "");
+    const { day, startMs } = localDayOf(
+      timestampMs,
+      isNear ? members.textOf(timeZone) : "",
+      visitor.zoneLookups,
+    );
     const sinceDayMs = request.receivedAtMs - day * dayMs;
     if (sinceDayMs < saltedFromMs || sinceDayMs >= saltedToMs)
       return refused(
@@ -263,6 +279,30 @@ export function hasReadableParts(item: ItemView): boolean {
     ) &&
     isReadable(typeAt(extras, ExtraShift.Options), extra + Extra.OptionsStart)
   );
+}
+
+/** The members of a rejected event that are retained. The properties have the options. */
+const retainedMembers: ReadonlySet<string> = new Set(
+  eventMembers.filter((name) => name !== "options"),
+);
+
+/**
+ * Returns the text of a rejected item in normal form. Of a cookieless event, other members than
+ * those that the gateway reads are not in it, and of any event those that may be about the visitor
+ * of a cookieless event.
+ */
+export function retainedText({ body, table, row }: ItemView, isCookieless: boolean): Buffer {
+  const members = new JsonMembers(body);
+  members.begin(body, table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
+  const texts: string[] = [];
+  while (members.next()) {
+    const { nameStart, nameEnd, valueEnd } = members;
+    const text = body.toString("utf8", nameStart - 1, valueEnd);
+    const isHidden = isCookieless || text.includes(flagName);
+    if (!isHidden || retainedMembers.has(body.toString("utf8", nameStart, nameEnd)))
+      texts.push(text);
+  }
+  return Buffer.from(`{${texts.join(",")}}`);
 }
 
 const flagBytes = Buffer.from(`"${flagName}"`);

@@ -18,11 +18,22 @@ interface Zone {
 /** All zones with all their aliases are about 600. */
 const zonesMax = 1_024;
 const zoneCharactersMax = 64;
+/** An offset such as +05:30 is not a name. There are thousands of them. */
+const nameForm = /^[A-Za-z][\w/+-]*$/;
 /** Maximum number of days in memory per zone. Cookieless events of one time are in at most 6 days. */
 const zoneDaysMax = 8;
 
 /** Finding that a name is invalid takes 20 µs. */
 const invalidZonesMax = 256;
+/** Maximum number of invalid names that are looked up for a request. */
+const failedLookupsMax = 64;
+/** No zone changes its clock so long before and after midnight. */
+const aroundMidnightMs = 6 * 3_600_000;
+
+/** Counts the names of a request that were looked up and are invalid. */
+export interface ZoneLookups {
+  failed: number;
+}
 
 /** The zones of events, by their names in lower case. All projects share them: one takes 30 kB. */
 const zones = new Map<string, Zone>();
@@ -31,10 +42,11 @@ const invalidZones = new Set<string>();
 
 /**
  * Returns the day of a time in the zone, which is a name of the IANA database. If the name is
- * invalid, the day is in UTC.
+ * invalid, the day is in UTC. After too many invalid names of a request, this also applies to the
+ * names that are not in memory.
  */
-export function localDayOf(ms: number, zoneName: string): LocalDay {
-  const zone = zoneOf(zoneName);
+export function localDayOf(ms: number, zoneName: string, lookups: ZoneLookups): LocalDay {
+  const zone = zoneOf(zoneName, lookups);
   if (zone === undefined) {
     const day = Math.floor(ms / dayMs);
     return { day, startMs: day * dayMs };
@@ -50,15 +62,15 @@ export function localDayOf(ms: number, zoneName: string): LocalDay {
   return found;
 }
 
-function zoneOf(name: string): Zone | undefined {
-  // An offset such as +05:30 is not a name. There are thousands of them.
-  if (!/^[A-Za-z]/.test(name) || name.length > zoneCharactersMax) return undefined;
+function zoneOf(name: string, lookups: ZoneLookups): Zone | undefined {
+  if (!nameForm.test(name) || name.length > zoneCharactersMax) return undefined;
   const key = name.toLowerCase();
   const known = zones.get(key);
   if (known !== undefined) return known;
-  if (invalidZones.has(key)) return undefined;
+  if (invalidZones.has(key) || lookups.failed >= failedLookupsMax) return undefined;
   const format = formatOf(name);
   if (format === undefined) {
+    lookups.failed++;
     if (invalidZones.size >= invalidZonesMax) invalidZones.clear();
     invalidZones.add(key);
     return undefined;
@@ -87,13 +99,19 @@ function formatOf(timeZone: string): Intl.DateTimeFormat | undefined {
   }
 }
 
-/** `offsetMs` is the offset of the zone at a time near the day. */
+/**
+ * Returns the first moment of a day. `offsetMs` is the offset of the zone at any time of the day
+ * before or of this one.
+ */
 function startMsOf(format: Intl.DateTimeFormat, day: number, offsetMs: number): number {
   const midnightMs = day * dayMs;
-  // The clock may be changed between midnight and that time, or at midnight itself.
-  const startOffsetMs = offsetMsAt(format, midnightMs - offsetMs);
-  const nextOffsetMs = offsetMsAt(format, midnightMs - startOffsetMs);
-  return midnightMs - Math.min(startOffsetMs, nextOffsetMs);
+  const aboutMs = midnightMs - offsetMs;
+  // The clock may be changed near midnight. A day may have its midnight twice, or not at all.
+  const beforeMs = offsetMsAt(format, aboutMs - aroundMidnightMs);
+  const afterMs = offsetMsAt(format, aboutMs + aroundMidnightMs);
+  const [more, less] = [Math.max(beforeMs, afterMs), Math.min(beforeMs, afterMs)];
+  const isMidnight = more === less || offsetMsAt(format, midnightMs - more) === more;
+  return midnightMs - (isMidnight ? more : less);
 }
 
 function offsetMsAt(format: Intl.DateTimeFormat, ms: number): number {

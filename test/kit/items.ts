@@ -52,6 +52,8 @@ export interface Circumstances {
   readonly rules?: CompiledRules;
   readonly isBot?: boolean;
   readonly userAgent?: string;
+  /** The members that a v1 request adds to the properties of each event. */
+  readonly additions?: string;
 }
 
 const scanner = createNativeScanner(4_096);
@@ -109,6 +111,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     rules,
     isBot = false,
     userAgent = "",
+    additions,
   } = circumstances;
   const bytes = Buffer.isBuffer(body)
     ? body
@@ -132,7 +135,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const tally = new Tally();
   const skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
   const request = { needsTimestamp: historical, isEngage, receivedAtMs, skewMs };
-  const visitor = { address: clientAddress, userAgent, request };
+  const visitor = { address: clientAddress, userAgent, request, zoneLookups: { failed: 0 } };
   const quarantined: string[] = [];
   const job: Job = {
     rules,
@@ -142,7 +145,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     addresslessTemplate,
     body: bytes,
     repaired: undefined,
-    additions: undefined,
+    additions,
     scanner,
     tally,
     template,

@@ -8,7 +8,7 @@ import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
 import { findNamesInSlots } from "../kit/reference-scanner/names.ts";
 
-const scanner = createNativeScanner(64);
+const scanner = createNativeScanner(128);
 const { findNames } = loadAddon();
 const bytesMax = 4 * (KnownName.Words - KnownName.Text);
 
@@ -233,7 +233,7 @@ test.each<[string, (good: Arguments) => readonly unknown[]]>([
   ["three slots", ([body, table, , tasks]) => [body, table, new Uint32Array(60), tasks]],
   ["no tasks", ([...good]) => good.with(3, new Uint32Array(RowTasks.Rows - 1))],
   ["no space for the tasks", ([...good]) => good.with(3, oneTask().with(RowTasks.Count, 2))],
-  ["rows after the table", ([...good]) => good.with(3, oneTask().with(RowTasks.First, 64))],
+  ["rows after the table", ([...good]) => good.with(3, oneTask().with(RowTasks.First, 128))],
   [
     "a first row that overflows",
     ([...good]) => good.with(3, oneTask().with(RowTasks.First, 0xffff_ffff)),

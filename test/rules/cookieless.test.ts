@@ -87,6 +87,26 @@ describe("a cookieless event", () => {
       expect(lines[0]).not.toContain(gone);
   });
 
+  test("is stored without the address and the browser in any object of the person", () => {
+    const visitor = {
+      $ip: clientAddress,
+      $initial_ip: clientAddress,
+      $raw_user_agent: browser,
+      $initial_raw_user_agent: browser,
+      $cookieless_extra: "extra text",
+    };
+    const person = { $set: { ...visitor, a: 1 }, $set_once: { ...visitor, b: 2 } };
+    const members = { $ip: clientAddress, $raw_user_agent: browser };
+    for (const event of [
+      cookielessEvent({ ...visitor, ...person }, members),
+      cookielessEvent(visitor, { ...members, ...person }),
+    ]) {
+      const { lines, records } = stored(event);
+      expect(records).toMatchObject([{ $set: { a: 1 }, $set_once: { b: 2 } }]);
+      expect(lines[0]).not.toMatch(/203\.0\.113|Mozilla|extra text/);
+    }
+  });
+
   test("without the flag may be as large as without the rule", () => {
     const properties = { padding: "x".repeat(slowItemBytesMax) };
     const event = { event: "a", distinct_id: "u", properties };
@@ -258,7 +278,12 @@ test("in each time zone, an event has an id at each half hour of the day", () =>
       for (let minute = 0; minute < 1_440; minute += 30) {
         const receivedAtMs = Date.parse(date) + minute * 60_000;
         const request = { receivedAtMs, skewMs: 0, isEngage: false, needsTimestamp: false };
-        const visitor = { address: clientAddress, userAgent: browser, request };
+        const visitor = {
+          address: clientAddress,
+          userAgent: browser,
+          request,
+          zoneLookups: { failed: 0 },
+        };
         if (!("ids" in rule.idsOf({ item, event: "seen" }, members, visitor))) refused.add(zone);
       }
     }
@@ -340,6 +365,50 @@ describe("a rejected cookieless event", () => {
     expect(again.records).toMatchObject([
       { distinct_id: `cookieless_${hash}`, person_profile: false, properties: { plan: "pro" } },
     ]);
+  });
+
+  test.each([
+    ["that can have an id", cookielessEvent()],
+    ["that cannot have an id", cookielessEvent({ $host: "", $current_url: "" })],
+    ["of another name", cookielessEvent({}, { event: "" })],
+  ])("%s is retained without members that the gateway does not read", (_, event) => {
+    const unread = { $ip: clientAddress, ip: clientAddress, a: { b: browser }, options: {} };
+    const { quarantined } = stored(
+      { ...unread, ...event, ...unread },
+      cookielessRules([quarantine]),
+    );
+    const retained = JSON.parse(quarantined[0]!) as object;
+    expect(Object.keys(retained).sort()).toEqual(["event", "properties", "timestamp"]);
+    expect(quarantined[0]).not.toMatch(/Mozilla|203\.0\.113/);
+  });
+
+  test("that sends its options is retained with them in its properties", () => {
+    const { $cookieless_mode: _, ...properties } = cookielessEvent({ $host: "" }).properties;
+    const event = {
+      ...cookielessEvent(),
+      properties: { ...properties, $current_url: "" },
+      options: { cookieless_mode: true, disable_skew_correction: true, $ip: clientAddress },
+    };
+    const { quarantined } = take(
+      { batch: [event] },
+      { rules: cookielessRules(), clientAddress, additions: "" },
+    );
+    const retained = JSON.parse(quarantined[0]!) as { properties: object };
+    expect(retained).not.toHaveProperty("options");
+    expect(retained.properties).toMatchObject({ $cookieless_mode: true, $ignore_sent_at: true });
+    expect(quarantined[0]).not.toMatch(/Mozilla|203\.0\.113/);
+  });
+
+  test("in a member that the gateway does not read is not retained", () => {
+    const plain = { event: "", distinct_id: "u", $ip: clientAddress, properties: { a: 1 } };
+    const hidden = [
+      { propertie: cookielessEvent().properties },
+      { data: [JSON.stringify(cookielessEvent())] },
+    ];
+    for (const one of hidden) {
+      const { quarantined } = stored({ ...plain, ...one }, cookielessRules());
+      expect(quarantined).toEqual([JSON.stringify(plain)]);
+    }
   });
 
   test("is retained without the visitor's data if a guard rejects it", () => {

@@ -2,8 +2,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { proposal } from "../../src/commands/rules/schema.ts";
 import { compileRules } from "../../src/rules/compile.ts";
-import { parseRules } from "../../src/rules/parse.ts";
+import { isSdkProperty } from "../../src/rules/event-schema.ts";
+import { parseRules, parseRulesBytes } from "../../src/rules/parse.ts";
 import { learnedPropertiesMax, SchemaLearner } from "../../src/rules/schema-learner.ts";
+import { codePoint } from "../kit/code-points.ts";
 import { take } from "../kit/items.ts";
 
 interface Sent {
@@ -13,10 +15,10 @@ interface Sent {
 
 const place = { event: "order", version: 1, since: "2026-01-01T00:00:00.000Z" };
 
-function learned(events: readonly Sent[]): string {
+function learned(events: readonly Sent[], name = place.event): string {
   const learner = new SchemaLearner();
   for (const { person, properties } of events) learner.add(properties, person);
-  return proposal(learner.result(), place);
+  return proposal(learner.result(), { ...place, event: name });
 }
 
 const personal = "jane@example.com";
@@ -65,6 +67,33 @@ test("a proposal is a valid rules file that accepts all events from which it was
       );
     }),
     { numRuns: 200 },
+  );
+});
+
+const oddUnit = fc.oneof(
+  codePoint,
+  fc.constantFrom(
+    ..."\u007f\u0085\u00a0\u00ad\u2028\u2029\ufeff\udfff\ud800\t\n\r \\\"':#-?,[]{}&*!|>%@`~",
+  ),
+);
+const oddName = fc.string({ unit: oddUnit, minLength: 1, maxLength: 20 });
+
+test("a proposal is a valid rules file with the names of the event and of its properties", () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(oddName, { minLength: 1, maxLength: 10 }), (odd) => {
+      const learnable = odd.filter((name) => name !== "<<" && !isSdkProperty(name));
+      const properties = Object.fromEntries(odd.map((name) => [name, 1]));
+      const sent = Array.from({ length: 20 }, () => ({ person: "p1", properties }));
+      const text = learned(sent, odd[0]);
+      const parsed = parseRulesBytes(Buffer.from(text));
+      if ("errors" in parsed) throw new Error(`${text}\n${JSON.stringify(parsed.errors)}`);
+      const [schema] = parsed.rules.schemas;
+      expect(schema!.event).toBe(odd[0]);
+      const read = schema!.properties as { properties?: object; required?: string[] };
+      expect(Object.keys(read.properties ?? {}).sort()).toEqual(learnable.sort());
+      expect(read.required ?? []).toEqual(expect.arrayContaining(learnable));
+    }),
+    { numRuns: 500 },
   );
 });
 

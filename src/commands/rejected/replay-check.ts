@@ -80,14 +80,18 @@ export class ReplayCheck {
   /**
    * Returns the text to send. Its event gets the time that it would have got when it was received:
    * a replay corrects no clock and knows no time of receipt. An event without a uuid gets the id of
-   * the item, so that a second replay sends the same uuid.
+   * the item, so that a second replay sends the same uuid. `rules` are those of the project.
    */
-  prepare(line: RejectedItem, { set, remove }: Changes): Prepared {
+  prepare(
+    line: RejectedItem,
+    { set, remove }: Changes,
+    rules: CompiledRules | undefined,
+  ): Prepared {
     let text = line.item;
     if (text.startsWith("{")) {
       for (const path of remove) text = withoutMember(text, path);
       for (const { path, value } of set) text = withMember(text, path, value);
-      if (line.sdk !== undefined) text = this.#ofV1(text, line.sdk);
+      if (line.sdk !== undefined) text = this.#ofV1(text, line.sdk, rules);
     }
     const note = this.#judge(text, line);
     if (note !== undefined) return { kind: "invalid", ...note };
@@ -98,12 +102,14 @@ export class ReplayCheck {
   }
 
   /** Adds to `properties` what an event of the newer protocol has next to them or in headers. */
-  #ofV1(text: string, sdk: object): string {
+  #ofV1(text: string, sdk: object, rules: CompiledRules | undefined): string {
     const item = this.#scanned(text);
     const verdict = new Verdict();
     const plain = isPlain(item) ? item : this.#plainForm.of(item, verdict, new Tally());
     if (plain === undefined) return text;
-    const added = this.#plainForm.withAdditions(plain, JSON.stringify(sdk).slice(1, -1), verdict);
+    const members = JSON.stringify(sdk).slice(1, -1);
+    const isCookieless = rules?.cookieless !== undefined;
+    const added = this.#plainForm.withAdditions(plain, { members, isCookieless }, verdict);
     if (added === undefined || added === item) return text;
     const { body, table, row } = added;
     return body.toString("utf8", table[row + Row.ItemStart], table[row + Row.ItemEnd]);
@@ -137,6 +143,7 @@ export class ReplayCheck {
         address: "",
         userAgent: "",
         request: { needsTimestamp: false, isEngage: false, receivedAtMs: Date.now(), skewMs: 0 },
+        zoneLookups: { failed: 0 },
       },
       rules,
       quarantine: ({ reason, rule = "" }) => {

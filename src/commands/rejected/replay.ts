@@ -10,6 +10,7 @@ import { rulesInUse } from "../../gateway/projects/rules/versions.ts";
 import type { RejectedItem } from "../../gateway/quarantine/rejected-item.ts";
 import { readHolder } from "../../platform/embedded/data-lock.ts";
 import { managerOf } from "../../platform/nats/api.ts";
+import { eventMembers } from "../../records/item-view.ts";
 import { type CompiledRules, compileRules } from "../../rules/compile.ts";
 import { parseStoredRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
@@ -58,7 +59,8 @@ export async function replay(
   const changes = changesOf(options);
   const url = options.dryRun ? undefined : urlOf(command, options.url);
   await withNats(command, async (connection) => {
-    const { valid, invalid } = await checked(command, connection, { selection, changes });
+    const rules = new RulesInUse(command, connection);
+    const { valid, invalid } = await checked(command, connection, { selection, changes, rules });
     if (valid.size + invalid === 0)
       await requireNames(command, connection, { command: "rejected replay", ...selection });
     if (url === undefined) return say(command, "nothing was sent (--dry-run)");
@@ -75,7 +77,7 @@ export async function replay(
     const { remove } = options;
     const entry = { change: "rejected replay", url: url.href, items: valid.size, set, remove };
     await audited(command, entry, () =>
-      new Replay(command, connection, { valid, keys, changes, url, options }).run(selection),
+      new Replay(command, connection, { valid, keys, changes, rules, url, options }).run(selection),
     );
     requireNone(invalid);
   });
@@ -87,23 +89,6 @@ function requireNone(invalid: number): void {
     `rejected replay: ${counted(invalid, "selected event")} not sent: still invalid, and still in quarantine. Correct them with --set and --remove`,
   );
 }
-
-/** The members of an event that the gateway reads. It stores no other member next to `properties`. */
-export const eventMembers: readonly string[] = [
-  "event",
-  "distinct_id",
-  "$distinct_id",
-  "properties",
-  "$set",
-  "$set_once",
-  "$unset",
-  "timestamp",
-  "offset",
-  "uuid",
-  "options",
-  "session_id",
-  "window_id",
-];
 
 function changesOf({ set, remove }: ReplayOptions): Changes {
   const wrong = (what: string) => new CommandError(`rejected replay: ${what}`, usageExitCode);
@@ -168,19 +153,22 @@ function urlOf({ config }: ConfiguredCommand, given: string | undefined): URL {
 async function checked(
   command: ConfiguredCommand,
   connection: NatsConnection,
-  { selection, changes }: { readonly selection: Selection; readonly changes: Changes },
+  {
+    selection,
+    changes,
+    rules,
+  }: { readonly selection: Selection; readonly changes: Changes; readonly rules: RulesInUse },
 ): Promise<{ readonly valid: Map<string, string>; readonly invalid: number }> {
   const check = new ReplayCheck();
-  const rules = new RulesInUse(command, connection);
   const valid = new Map<string, string>();
   const filtered = new Map<string, string>();
   const invalid = new Map<string, string>();
   for await (const { lines } of selectedMessages(command, connection, selection))
     for (const line of lines) {
-      const prepared = check.prepare(line, changes);
+      const compiled = await rules.of(line.project_id);
+      const prepared = check.prepare(line, changes, compiled);
       if (prepared.kind === "valid") {
         valid.set(line.id, line.project_id);
-        const compiled = await rules.of(line.project_id);
         const why = compiled && check.filteredBy(prepared.text, line, compiled);
         if (why !== undefined) filtered.set(line.id, why);
       } else {
@@ -268,6 +256,7 @@ interface ReplayParts {
   readonly valid: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
   readonly changes: Changes;
+  readonly rules: RulesInUse;
   readonly url: URL;
   readonly options: ReplayOptions;
 }
@@ -356,7 +345,8 @@ class Replay {
 
   /** Returns whether the event is stored. Throws if the gateway rejects the request itself. */
   async #send(line: RejectedItem): Promise<boolean> {
-    const prepared = this.#check.prepare(line, this.#of.changes);
+    const { changes, rules } = this.#of;
+    const prepared = this.#check.prepare(line, changes, await rules.of(line.project_id));
     if (prepared.kind === "invalid") return false;
     const key = JSON.stringify(this.#of.keys.get(line.project_id));
     const historical = line.lane === "historical" ? '"historical_migration":true,' : "";

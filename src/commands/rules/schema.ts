@@ -142,14 +142,27 @@ export function proposal(
   const place = document.getIn(["schemas", 0, "properties", "properties"]);
   if (isMap(place))
     for (const [index, pair] of (place.items as Pair<ScalarNode>[]).entries()) {
+      if (hidden.test(String(pair.key.value))) pair.key.type = "QUOTE_DOUBLE";
       const share = (100 * properties[index]!.events) / events;
       pair.key.commentBefore = ` in ${share >= 99.95 && share < 100 ? "99.9" : share.toFixed(1)} % of the events`;
     }
-  return document.toString({
+  const text = document.toString({
     defaultStringType: "QUOTE_DOUBLE",
     defaultKeyType: "PLAIN",
+    doubleQuotedAsJSON: true,
     lineWidth: 0,
   });
+  return text.replace(hiddenInText, escaped);
+}
+
+/** Control characters and other characters that a reader of the file cannot see. */
+const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
+const hiddenInText = new RegExp(`(?!\n)${hidden.source}`, "gu");
+
+/** Returns the escapes of a character in a double-quoted text of YAML. */
+function escaped(character: string): string {
+  const code = character.codePointAt(0)!.toString(16).toUpperCase();
+  return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
 }
 
 /** Prints a TypeScript module with the types of the events that have a schema. */

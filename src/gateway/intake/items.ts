@@ -6,7 +6,12 @@ import type { ItemErrorCode } from "../../platform/base/errors.ts";
 import { SentWith } from "../../platform/base/sent-with.ts";
 import { judgeItem, judgeLengths } from "../../records/guards.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
-import { mergedBytesMax, namesBytesMax, PersonFields } from "../../records/person-fields.ts";
+import {
+  type JsonText,
+  mergedBytesMax,
+  namesBytesMax,
+  PersonFields,
+} from "../../records/person-fields.ts";
 import type { RecordWriter } from "../../records/record.ts";
 import type { RecordTemplate } from "../../records/record-template.ts";
 import { Header, Row, type Scanner, TokenType } from "../../records/table.ts";
@@ -21,7 +26,7 @@ import {
 } from "../../records/verdict.ts";
 import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
-import { hasReadableParts } from "../../rules/cookieless.ts";
+import { hasReadableParts, retainedText } from "../../rules/cookieless.ts";
 import { type SchemaCheck, SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
@@ -239,11 +244,12 @@ export class ItemTaker {
   }
 
   /** Returns the item in plain form, with the additions of the request; undefined on an error. */
-  #wholeItem({ additions, tally }: Job, verdict: Verdict): ItemView | undefined {
+  #wholeItem({ additions, tally, rules }: Job, verdict: Verdict): ItemView | undefined {
     const cursor = this.#cursor;
     const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, tally);
     if (additions === undefined || plain === undefined) return plain;
-    return this.#plainForm.withAdditions(plain, additions, verdict);
+    const isCookieless = rules?.cookieless !== undefined;
+    return this.#plainForm.withAdditions(plain, { members: additions, isCookieless }, verdict);
   }
 
   /** Returns the scanner whose table has the item. */
@@ -273,25 +279,22 @@ export class ItemTaker {
 
   /** Puts the current item of the body into quarantine, if it may be stored. */
   #quarantine(job: Job, why: Pick<QuarantinedItem, "reason" | "detail" | "rule">): void {
-    const item = this.#storableItem(job);
-    if (item === undefined) return;
-    const { body, table, row } = item;
-    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
-    job.quarantine?.({ body, start, end, ...why, rulesVersion: job.rules?.version });
+    const text = this.#storableText(job);
+    if (text !== undefined) job.quarantine?.({ ...text, ...why, rulesVersion: job.rules?.version });
   }
 
   /**
    * Returns the current item of the body as the client sent it. In a project with `cookieless`,
-   * returns it in normal form, in which each member is there once, and removes the values that are
-   * not stored of a cookieless event. Returns undefined if this is not possible.
+   * returns it in normal form, in which each member is there once, and removes what is not stored of
+   * a cookieless event. Returns undefined if this is not possible.
    */
-  #storableItem(job: Job): ItemView | undefined {
+  #storableText(job: Job): JsonText | undefined {
     const cursor = this.#cursor;
     const { rules } = job;
-    if (rules?.cookieless === undefined || job.quarantine === undefined) return cursor;
+    if (rules?.cookieless === undefined || job.quarantine === undefined) return textOfItem(cursor);
     if (!hasReadableParts(cursor)) return undefined;
     // The quarantine does not store such a large item.
-    if (bytesOf(cursor) > slowItemBytesMax) return cursor;
+    if (bytesOf(cursor) > slowItemBytesMax) return textOfItem(cursor);
     const verdict = this.#otherVerdict;
     const normalForm = (): ItemView | undefined => this.#plainForm.of(cursor, verdict, job.tally);
     try {
@@ -300,11 +303,20 @@ export class ItemTaker {
       const whole =
         plain === undefined || additions === undefined
           ? plain
-          : this.#plainForm.withAdditions(plain, additions, verdict);
+          : this.#plainForm.withAdditions(
+              plain,
+              { members: additions, isCookieless: true },
+              verdict,
+            );
       if (whole === undefined || !hasReadableParts(whole)) return undefined;
       const scanner = this.#slowScanner;
-      const item = this.#ruledAlone.withoutVisitor(rules, job, { item: whole, scanner });
-      return item === whole && additions !== undefined ? normalForm() : item;
+      const found = this.#ruledAlone.withoutVisitor(rules, job, { item: whole, scanner });
+      if (found === undefined) return undefined;
+      const { isCookieless } = found;
+      const item = isCookieless || additions === undefined ? found.item : normalForm();
+      if (item === undefined) return undefined;
+      const body = retainedText(item, isCookieless);
+      return { body, start: 0, end: body.length };
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
       this.#reportOnce(bug);
@@ -438,6 +450,10 @@ export class ItemTaker {
     this.#bugsReported.add(text);
     this.#onBug(bug);
   }
+}
+
+function textOfItem({ body, table, row }: ItemView): JsonText {
+  return { body, start: table[row + Row.ItemStart]!, end: table[row + Row.ItemEnd]! };
 }
 
 function bytesOf({ table, row }: ItemView): number {

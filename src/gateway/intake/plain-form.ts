@@ -18,6 +18,7 @@ import {
 import { refuse, type Verdict } from "../../records/verdict.ts";
 import type { Tally } from "./tally.ts";
 import {
+  type Additions,
   additionsTo,
   bytesWithAdditions,
   type Ignored,
@@ -82,9 +83,9 @@ export class PlainForm {
    * Returns the item with the added members. Afterwards, `ignored` contains the invalid values of
    * the item. On failure, sets the error in the verdict and returns undefined.
    */
-  withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
+  withAdditions(item: ItemView, added: Additions, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";
-    const additions = additionsTo(item, members, this.ignored);
+    const additions = additionsTo(item, added, this.ignored);
     if (additions === "" || !takesAdditions(item)) return item;
     const bytes = bytesWithAdditions(item, additions);
     if (bytes > slowItemBytesMax) {

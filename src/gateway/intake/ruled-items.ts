@@ -244,22 +244,22 @@ export class RuledItems {
   }
 
   /**
-   * Returns a plain item for the rejected events: a cookieless event without the values that are
-   * not stored, any other event as it is. Returns undefined if the event must not be stored at all.
-   * Valid until the next call.
+   * Returns a plain item for the rejected events: a cookieless event without the values of its
+   * visitor, any other event as it is. Returns undefined if the event must not be stored at all. The
+   * item is valid until the next call.
    */
   withoutVisitor(
     rules: CompiledRules,
     request: RequestOfRules,
     { item, scanner }: { readonly item: ItemView; readonly scanner: Scanner },
-  ): ItemView | undefined {
+  ): { readonly item: ItemView; readonly isCookieless: boolean } | undefined {
     const applier = this.#applier;
     applier.begin(rules, request);
-    const outcome = applier.removeVisitor(item, scanner);
+    const { outcome, isCookieless } = applier.removeVisitor(item, scanner);
     if (outcome === Outcome.NoSalt) return undefined;
-    if (outcome !== Outcome.Changed) return item;
+    if (outcome !== Outcome.Changed) return { item, isCookieless };
     this.#changed.take(applier, item);
-    return this.#changed.item(0);
+    return { item: this.#changed.item(0), isCookieless };
   }
 }
 

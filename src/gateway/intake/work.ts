@@ -225,6 +225,7 @@ export class Work implements RequestFacts, RequestOfRules {
       address: isReplay ? "" : senderAddress,
       userAgent: isReplay ? "" : (userAgent ?? ""),
       request: this,
+      zoneLookups: { failed: 0 },
     };
   }
 

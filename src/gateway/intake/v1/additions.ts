@@ -25,10 +25,15 @@ const switches = [
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
-/**
- * Returns whether options that are not read may have `cookieless_mode`, perhaps with escapes. Then
- * the event counts as cookieless, so that it is not stored with the data of its visitor.
- */
+/** What is added to the events of a request. */
+export interface Additions {
+  /** The members that are added to every event. */
+  readonly members: string;
+  /** Whether the rules of the project have `cookieless`. */
+  readonly isCookieless: boolean;
+}
+
+/** Returns whether options that are not read may have `cookieless_mode`, perhaps with escapes. */
 function mayHaveFlag(token: Buffer): boolean {
   return token.includes("cookieless_mode") || token.includes("\\");
 }
@@ -36,12 +41,17 @@ function mayHaveFlag(token: Buffer): boolean {
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
- * Returns the members to add, or "". The members in `lib` are added to every
- * event of the request.
+ * Returns the members to add, or "". In a project with `cookieless`, an event whose options cannot
+ * be read and may have `cookieless_mode` counts as cookieless, so that it is not stored with the
+ * data of its visitor.
  */
-export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
+export function additionsTo(
+  item: ItemView,
+  { members, isCookieless }: Additions,
+  ignored: Ignored,
+): string {
   const types = extraTypes(item);
-  if ((types & parts) === 0) return lib;
+  if ((types & parts) === 0) return members;
   const { body, table, row } = item;
   const extra = extraOf(table, row);
   const tokenAt = (at: number): Buffer => body.subarray(table[extra + at], table[extra + at + 1]);
@@ -50,10 +60,14 @@ export function additionsTo(item: ItemView, lib: string, ignored: Ignored): stri
   const all = [
     idMember("session_id", typeAt(types, ExtraShift.SessionId), session, ignored),
     idMember("window_id", typeAt(types, ExtraShift.WindowId), window, ignored),
-    optionMembers(typeAt(types, ExtraShift.Options), tokenAt(Extra.OptionsStart), ignored),
-    lib,
+    optionMembers(tokenAt(Extra.OptionsStart), {
+      type: typeAt(types, ExtraShift.Options),
+      isCookieless,
+      ignored,
+    }),
+    members,
   ];
-  return all.filter((members) => members !== "").join(",");
+  return all.filter((one) => one !== "").join(",");
 }
 
 function idMember(
@@ -68,13 +82,20 @@ function idMember(
   return "";
 }
 
-function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string {
+function optionMembers(
+  token: Buffer,
+  {
+    type,
+    isCookieless,
+    ignored,
+  }: { readonly type: TokenType; readonly isCookieless: boolean; readonly ignored: Ignored },
+): string {
   if (isNothing(type)) return "";
   if (type === TokenType.Array && isEmptyArray(token, 0, token.length)) return "";
   const ignore = (): void => keepReplaced(ignored, "options", token);
   if (type !== TokenType.Object || token.length > additionBytesMax) {
     ignore();
-    return mayHaveFlag(token) ? '"$cookieless_mode":true' : "";
+    return isCookieless && mayHaveFlag(token) ? '"$cookieless_mode":true' : "";
   }
   const options = JSON.parse(token.toString()) as Record<string, unknown>;
   const members: string[] = [];
@@ -83,7 +104,7 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
     if (value === undefined || value === null) continue;
     const isOn = switchOf(value);
     if (isOn === undefined) ignore();
-    if (isOn !== undefined || option === "cookieless_mode")
+    if (isOn !== undefined || (isCookieless && option === "cookieless_mode"))
       members.push(`"${property}":${isOn ?? true}`);
   }
   const { product_tour_id: tour } = options;

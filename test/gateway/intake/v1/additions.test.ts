@@ -11,7 +11,7 @@ import { Header, ScanStatus } from "../../../../src/records/table.ts";
 import { replacedBytesMax } from "../../../../src/records/verdict.ts";
 
 const scanner = createNativeScanner(16);
-const lib = '"$lib":"sdk","$lib_version":"1"';
+const members = '"$lib":"sdk","$lib_version":"1"';
 
 interface Added extends Record<string, unknown> {
   readonly properties?: Record<string, unknown>;
@@ -19,12 +19,12 @@ interface Added extends Record<string, unknown> {
 
 let replaced: unknown;
 
-function withAdditions(event: object, indent: number): Added {
+function withAdditions(event: object, indent: number, isCookieless = false): Added {
   const body = Buffer.from(JSON.stringify({ batch: [event] }, undefined, indent));
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   const item = { body, table: scanner.table, row: Header.Words };
   const ignored = { replaced: "" };
-  const additions = additionsTo(item, lib, ignored);
+  const additions = additionsTo(item, { members, isCookieless }, ignored);
   replaced = JSON.parse(`{${ignored.replaced}}`);
   if (!takesAdditions(item)) return JSON.parse(JSON.stringify(event)) as Added;
   const target = Buffer.alloc(bytesWithAdditions(item, additions));
@@ -115,12 +115,19 @@ describe("a v1 event's fields outside its properties", () => {
     [{ cookieless_mode: [] }],
     [{ cookieless_mode: true, other: "x".repeat(4_096) }],
     ["cookieless_mode"],
+    ["a\\b"],
     [["\u0000ookieless_mode"]],
-  ])("count as cookieless if they are unreadable and may have the option: %j", (options) => {
-    const { properties } = withAdditions({ options }, 0);
-    expect(properties).toMatchObject({ $cookieless_mode: true });
-    expect(replaced).toHaveProperty("options");
-  });
+  ])(
+    "count as cookieless if they may have the unreadable option, only in a project with `cookieless`: %j",
+    (options) => {
+      for (const isCookieless of [true, false]) {
+        const { properties } = withAdditions({ options }, 0, isCookieless);
+        const flag = isCookieless ? { $cookieless_mode: true } : {};
+        expect(properties).toEqual({ ...flag, $lib: "sdk", $lib_version: "1" });
+        expect(replaced).toHaveProperty("options");
+      }
+    },
+  );
 
   test("lose only the unreadable option", () => {
     const options = {
