@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
+import { KnownNameHash } from "./few-names.ts";
 import { Part } from "./fields.ts";
 import type { MemberFinder } from "./found-members.ts";
 import * as members from "./found-members.ts";
@@ -68,6 +69,7 @@ function ofThisVersion(addon: Addon): Addon {
     ...members,
     ...changes,
     ...names,
+    KnownNameHash,
     Part,
   }).flatMap(([group, numbers]) =>
     Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { findFewNames } from "../../src/records/few-names.ts";
 import {
-  findFewNames,
   isUnknown,
   KnownName,
   NamedRows,

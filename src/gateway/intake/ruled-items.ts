@@ -3,15 +3,10 @@
 // the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
+import { findFewNames } from "../../records/few-names.ts";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
-import {
-  findFewNames,
-  isUnknown,
-  NamedRows,
-  type NameFunctions,
-  NameResult,
-} from "../../records/name-table.ts";
+import { isUnknown, NamedRows, type NameFunctions, NameResult } from "../../records/name-table.ts";
 import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRule, type CompiledRules, isIdle, type Plan } from "../../rules/compile.ts";

@@ -52,7 +52,7 @@ struct NamedItems {
   size_t count;
 };
 
-/** The hash of a name, which `../name-table.ts` computes as well. */
+/** The hash of a name, which `../few-names.ts` computes as well. */
 uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept;
 
 /** Writes a result for each row. Returns the number of results that are not 0. */
