@@ -18,7 +18,7 @@ export const Found = {
   Start: 4,
   ValueStart: 5,
   ValueEnd: 6,
-  /** The TokenType of the value. In an entry of an object: its level. */
+  /** The sum of the parts in FoundType. In an entry of an object: its level. */
   Type: 7,
   Words: 8,
 } as const;
@@ -28,16 +28,30 @@ export const FoundPath = {
   Unnamed: 0,
   /** The object itself. Follows the entries of its members. Listed only on request. */
   Container: 0xffff_ffff,
+  /**
+   * The result of the row's schema. This is the first entry of each row with a schema, unless all
+   * members pass for sure and the row needs no entries.
+   */
+  Schema: 0xffff_fffe,
 } as const;
 
-/** The words before the slots of a hash table of names. */
+export const FoundType = {
+  /** The TokenType of the value. */
+  Token: 0xf,
+  /** The value passes the row's schema for sure. In an entry of a schema: all properties do. */
+  Sure: 0x10,
+} as const;
+
+/** The words before the slots of a hash table of names. The checks of schemas follow the slots. */
 export const Names = {
   /** The sum of NamesFlag. */
   Flags: 0,
   /** The lower half of the filter, which has a bit for each name. */
   FilterLow: 1,
   FilterHigh: 2,
-  Words: 3,
+  /** Number of slots, a power of two. */
+  Slots: 3,
+  Words: 4,
 } as const;
 
 export const NamesFlag = {
@@ -94,15 +108,26 @@ export const MemberPlace = {
   /** The end of the changes before the call, and then after it. */
   ChangesEnd: 1,
   FirstRow: 2,
-  /** The index of a row, and a bit for each rule that removes members of it. */
-  RowWords: 2,
+  RowWords: 3,
+} as const;
+
+/** The words of a row in the argument `place`. */
+export const PlaceRow = {
+  /** Its index. */
+  Row: 0,
+  /** A bit for each rule that removes members. */
+  Removals: 1,
+  /** The offset of the checks of its schema, perhaps with AlsoListed; 0 if it has none. */
+  Schema: 2,
+  /** The row has entries even if all members pass for sure. */
+  AlsoListed: 0x8000_0000,
 } as const;
 
 export interface MemberFinder {
   /**
    * Finds members of plain items of the body that was scanned last, whose rows are in the table. The
-   * members of a row without rules are listed. Otherwise a change is added that removes members.
-   * Returns the number of entries. If there is no space for all entries or changes, the call must be
+   * members of a row without removals are listed, and judged by the schema of the row. Otherwise a
+   * change is added that removes members. Returns the number of entries. If there is no space for all entries or changes, the call must be
    * repeated with more. `place` has the words of MemberPlace. Throws for wrong arguments, and if the
    * body has changed.
    */
@@ -128,6 +153,8 @@ interface MemberNamesOptions {
   readonly rowPartOf: (name: MemberName) => number;
   /** The rules that remove a path, as bits. Default: none. */
   readonly removedBy?: (path: number) => number;
+  /** The words of a SchemaCheckWriter. Default: none. */
+  readonly checks?: readonly number[];
 }
 
 /**
@@ -143,7 +170,7 @@ export class MemberNames {
 
   constructor(
     names: readonly MemberName[],
-    { listsAll, listsContainers, rowPartOf, removedBy = () => 0 }: MemberNamesOptions,
+    { listsAll, listsContainers, rowPartOf, removedBy = () => 0, checks = [] }: MemberNamesOptions,
   ) {
     const hasPersonPaths = names.some(({ level }) => level !== MemberLevel.Properties);
     this.levels = [MemberLevel.Properties, ...names.map(({ level }) => level)];
@@ -152,7 +179,10 @@ export class MemberNames {
     const bytes = names.map(({ name }) => Buffer.from(JSON.stringify(name).slice(1, -1)));
     this.text = Buffer.concat(bytes);
     const slotCount = 2 ** (33 - Math.clz32(Math.max(1, names.length)));
-    this.slots = new Uint32Array(Names.Words + slotCount * NameSlot.Words);
+    const slotsEnd = Names.Words + slotCount * NameSlot.Words;
+    this.slots = new Uint32Array(slotsEnd + checks.length);
+    this.slots.set(checks, slotsEnd);
+    this.slots[Names.Slots] = slotCount;
     this.slots[Names.Flags] =
       (listsAll ? NamesFlag.ListsAll : 0) |
       (hasPersonPaths ? NamesFlag.HasPersonPaths : 0) |
@@ -172,7 +202,7 @@ export class MemberNames {
   }
 
   #put(level: number, name: Buffer, start: number): number {
-    const mask = (this.slots.length - Names.Words) / NameSlot.Words - 1;
+    const mask = this.slots[Names.Slots]! - 1;
     const hash = nameHash(level, name);
     const wordOf = (slot: number): number => Names.Words + slot * NameSlot.Words;
     let slot = hash & mask;

@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
-import type { MemberFinder } from "../records/found-members.ts";
+import { type MemberFinder, PlaceRow } from "../records/found-members.ts";
 import { Change, type ChangeFunctions } from "../records/item-changes.ts";
 import {
   extraTypes,
@@ -142,10 +142,21 @@ export class RuleApplier {
 
   /**
    * Adds a row for `find`, in ascending order: the row of a plain item whose plan needs members.
-   * `removals` are those of the plan, or 0 if `apply` will be called for the row.
+   * `removals` are those of the plan, or 0 if `apply` will be called for the row. Returns whether the
+   * event is stored as it is, and valid, if the row has no entry after `find`: then `apply` need not
+   * be called.
    */
-  addRow(row: number, removals: number): void {
-    this.#members.addRow(row, removals);
+  addRow(row: number, plan: Plan, removals: number): boolean {
+    const { schema } = plan;
+    const isIdle = this.#isIdleWithoutEntry(plan);
+    const alsoListed = isIdle ? 0 : PlaceRow.AlsoListed;
+    this.#members.addRow(row, removals, schema === undefined ? 0 : alsoListed + schema.checks);
+    return isIdle;
+  }
+
+  #isIdleWithoutEntry({ rules, schema, isIdleWithoutMembers }: Plan): boolean {
+    if (schema === undefined) return isIdleWithoutMembers;
+    return rules.length === 0 && (this.#rules.cookieless ?? this.#rules.urls) === undefined;
   }
 
   /**
@@ -183,10 +194,11 @@ export class RuleApplier {
     this.#schema = plan.schema;
     if (hasMembers) {
       const { cookieless, urls } = this.#rules;
-      const hasOnlySchema = plan.rules.length === 0 && (cookieless ?? urls) === undefined;
-      if (hasOnlySchema && this.#isValidAsSent(plan.schema!, row)) return Outcome.Same;
       const hasListed = this.#members.open(item, row);
-      if (!hasListed && plan.isIdleWithoutMembers) return Outcome.Same;
+      if (!hasListed && this.#isIdleWithoutEntry(plan)) {
+        this.check = plan.schema?.valid;
+        return Outcome.Same;
+      }
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
@@ -199,16 +211,9 @@ export class RuleApplier {
     if (outcome !== Outcome.Same) return outcome;
     const edited = this.#hasChanges ? this.#edit() : Outcome.Same;
     const schema = this.#schema;
-    if (schema !== undefined && hasReadableProperties(item)) this.check = this.#check(schema, row);
+    if (schema !== undefined && hasReadableProperties(item))
+      this.check = this.#check(schema, plan.schema);
     return edited;
-  }
-
-  /** Checks the members of a row without opening them. Most events are valid. */
-  #isValidAsSent(schema: CompiledSchema, row: number): boolean {
-    this.#members.openNone(this.#item);
-    if (!hasReadableProperties(this.#item) || !this.#members.passAsSent(schema, row)) return false;
-    this.check = schema.valid;
-    return true;
   }
 
   #begin(item: ItemView): void {
@@ -232,7 +237,7 @@ export class RuleApplier {
     const { cookieless } = this.#rules;
     const row = (item.row - Header.Words) / Row.Words;
     this.#begin(item);
-    this.addRow(row, 0);
+    this.#members.addRow(row, 0, 0);
     this.find(scanner, item.body);
     this.#members.open(item, row);
     if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath)) return Outcome.Same;
@@ -263,10 +268,12 @@ export class RuleApplier {
   }
 
   /** Checks the event with the changes of the rules. */
-  #check(schema: CompiledSchema, row: number): SchemaCheck {
-    if (this.#hasChanges) this.#members.writeChangedObjects();
-    else if (this.#members.passAsSent(schema, row)) return schema.valid;
-    return schema.check(this.#members);
+  #check(schema: CompiledSchema, ofSentName: CompiledSchema | undefined): SchemaCheck {
+    const members = this.#members;
+    if (schema !== ofSentName) members.changeSchema();
+    if (this.#hasChanges) members.writeChangedObjects();
+    else if (members.isValid) return schema.valid;
+    return schema.check(members);
   }
 
   /** Number of events since `begin` that the rules have changed. */

@@ -59,7 +59,7 @@ function removedBy(path: number): number {
 }
 
 function placeOf(rows: readonly number[], rules = 0): Uint32Array {
-  return Uint32Array.from([rows.length, 1, ...rows.flatMap((row) => [row, rules])]);
+  return Uint32Array.from([rows.length, 1, ...rows.flatMap((row) => [row, rules, 0])]);
 }
 
 interface FoundWords {
@@ -153,7 +153,10 @@ const noChanges = new Uint32Array(0);
 test.each([
   ["a missing list", (good: unknown[]) => good.slice(0, 5)],
   ["a body that is a string", (good: unknown[]) => ["text", ...good.slice(1)]],
-  ["more rows than there are", (good: unknown[]) => good.with(1, Uint32Array.of(2, 1, 0, 0, 0))],
+  [
+    "more rows than there are",
+    (good: unknown[]) => good.with(1, Uint32Array.of(2, 1, 0, 0, 0, 0, 0)),
+  ],
   ["slots that are not a power of two", (good: unknown[]) => good.with(3, new Uint32Array(24))],
   ["slots that are missing", (good: unknown[]) => good.with(3, new Uint32Array(2))],
   ["a body of another length", (good: unknown[]) => good.with(0, Buffer.from("{}"))],

@@ -122,7 +122,7 @@ export class RulesTrial {
         return isPlain(view) ? rules.planOf(view, false) : undefined;
       });
       for (const [row, plan] of planned.entries())
-        if (plan?.needsMembers === true) applier.addRow(row, 0);
+        if (plan?.needsMembers === true) applier.addRow(row, plan, 0);
       applier.find(this.#scanner, body);
       for (const [row, plan] of planned.entries()) {
         if (plan === undefined) continue;

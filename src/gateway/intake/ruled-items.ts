@@ -134,12 +134,12 @@ export class RuledItems {
         continue;
       }
       const removals = flags === undefined ? plan!.removals : 0;
-      applier.addRow(row, removals);
+      const isIdle = applier.addRow(row, plan!, removals);
       if (removals === 0) this.#opened[opened++] = row;
-      if (!plan!.isIdleWithoutMembers) continue;
-      // This is final unless a member is found.
+      if (!isIdle) continue;
+      // This is final unless the row has an entry.
       rulings[at] = Ruling.Same;
-      this.#checksOf[at] = undefined;
+      this.#checksOf[at] = plan!.schema?.valid;
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });
     applier.find(request.scanner, view.body);
@@ -246,7 +246,7 @@ export class RuledItems {
     applier.begin(rules, request);
     const removals = rules.cookieless === undefined ? plan!.removals : 0;
     if (needsMembers) {
-      applier.addRow(row, removals);
+      applier.addRow(row, plan!, removals);
       applier.find(scanner, item.body);
     }
     if (removals !== 0) {

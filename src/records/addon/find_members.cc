@@ -24,33 +24,64 @@ class Finder {
  public:
   Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names, const FoundList& found,
          CutList& cuts) noexcept
-      : index_(index), text_(text), names_(names), found_(found), cuts_(cuts) {
-    if ((names.flags & kListsAll) != 0) filter_ = ~uint64_t{0};
-  }
+      : index_(index),
+        text_(text),
+        names_(names),
+        found_(found),
+        cuts_(cuts),
+        judge_(names.checks, names.checks_length) {}
 
   size_t count() const noexcept { return count_; }
 
-  /** Lists the members of a row, or cuts those that one of the rules removes. */
-  bool take(const uint32_t* row, uint32_t number, uint32_t rules) noexcept {
-    row_ = number;
-    rules_ = rules;
+  /**
+   * Lists the members of a row, or cuts those that one of its rules removes. `place` has the words of
+   * PlaceRow.
+   */
+  bool take(const uint32_t* row, const uint32_t* place) noexcept {
+    row_ = place[kPlaceRow];
+    rules_ = place[kPlaceRemovals];
+    const uint32_t schema = rules_ == 0 ? place[kPlaceSchema] : 0;
+    has_schema_ = schema != 0;
+    lists_all_ = (names_.flags & kListsAll) != 0;
+    const size_t entry = count_;
+    if (has_schema_) {
+      count_++;
+      judge_.open(schema & ~kAlsoListed);
+      lists_all_ = lists_all_ || judge_.reads_others();
+    }
+    filter_ = lists_all_ ? ~uint64_t{0} : names_.filter;
     change_ = cuts_.end;
     applied_ = 0;
     needs_scan_ = 0;
     property_types_ = row[kPropertyTypes];
     if (!walk_fields(row)) return false;
-    if (applied_ == 0) return true;
-    if (cuts_.end <= cuts_.capacity) {
-      const size_t edits = (cuts_.end - change_ - kChangeWords) / kEditWords;
-      const uint32_t words[kChangeWords] = {number,           static_cast<uint32_t>(edits),
-                                            row[kFieldTypes], property_types_,
-                                            needs_scan_,      applied_};
-      std::memcpy(cuts_.words + change_, words, sizeof words);
-    }
+    if (has_schema_) close_schema(row, entry, (schema & kAlsoListed) != 0);
+    if (applied_ != 0) close_change(row);
     return true;
   }
 
  private:
+  /** Writes the entry of the schema, or removes all entries of the row. */
+  void close_schema(const uint32_t* row, size_t entry, bool is_listed) noexcept {
+    const uint32_t properties = row[kFieldTypes] >> 4 * kProperties & 15;
+    const bool is_sure = judge_.is_sure() && (properties == kObject || properties == kAbsent ||
+                                              properties == kNull);
+    if (is_sure && !is_listed) count_ = entry;
+    else put(entry, {row_, kSchemaPath, 0, 0, 0, 0, 0, is_sure ? kFoundSure : 0u});
+  }
+
+  void close_change(const uint32_t* row) noexcept {
+    if (cuts_.end > cuts_.capacity) return;
+    const size_t edits = (cuts_.end - change_ - kChangeWords) / kEditWords;
+    const uint32_t words[kChangeWords] = {row_,
+                                          static_cast<uint32_t>(edits),
+                                          row[kFieldTypes],
+                                          property_types_,
+                                          needs_scan_,
+                                          applied_};
+    std::memcpy(cuts_.words + change_, words, sizeof words);
+  }
+
   struct Member {
     uint32_t container;
     uint32_t ordinal;
@@ -86,47 +117,55 @@ class Finder {
 
   /** Walks the object at an offset. Returns false if there is no object. */
   bool walk_at(uint32_t offset, uint32_t level) noexcept {
-    cursor_ = seek(offset);
-    if (cursor_ == nullptr || cursor_ >= index_.end() || *cursor_ != offset) return false;
-    mark_ = index_.mark();
-    return text_[offset] == '{' && walk(level);
+    last_ = seek(offset);
+    if (last_ == nullptr || last_ >= index_.end() || *last_ != offset) return false;
+    set_ends();
+    if (text_[offset] != '{') return false;
+    last_ = walk(last_, level);
+    return last_ != nullptr;
   }
 
-  /** Takes the members of the object at the cursor, and passes it. */
-  bool walk(uint32_t level) noexcept {
-    const uint32_t start = *cursor_++;
+  /** Takes the members of the object at the cursor. Returns the cursor after it, or null. */
+  Cursor walk(Cursor cursor, uint32_t level) noexcept {
+    const uint32_t start = *cursor++;
     uint32_t ordinal = 0;
     uint32_t cut_count = 0;
-    if (!hold(1)) return false;
-    if (text_[*cursor_] == '}') {
-      cursor_++;
+    cursor = held(cursor, 1);
+    if (cursor == nullptr) return nullptr;
+    if (text_[*cursor] == '}') {
+      cursor++;
     } else {
       for (uint32_t separator = start;; ordinal++) {
-        if (!hold(kMemberTokens)) return false;
-        const uint32_t name = cursor_[0];
-        const uint32_t colon = cursor_[1];
-        if (colon - name < 2 || text_[name] != '"' || text_[colon] != ':') return false;
-        cursor_ += 2;
+        cursor = held(cursor, kMemberTokens);
+        if (cursor == nullptr) return nullptr;
+        const uint32_t name = cursor[0];
+        const uint32_t colon = cursor[1];
+        if (colon - name < 2 || text_[name] != '"' || text_[colon] != ':') return nullptr;
         const uint32_t end = name_end(name, colon);
-        if ((filter_ & member_bit(text_ + name + 1, end - name - 2)) == 0) {
-          if (!skip() || !hold(1)) return false;
-        } else if (!pass_member(level, {start, ordinal, name, end, *cursor_, separator},
-                                cut_count)) {
-          return false;
-        }
-        separator = *cursor_++;
+        const Cursor value = cursor + 2;
+        if ((filter_ & member_bit(text_ + name + 1, end - name - 2)) == 0)
+          cursor = held(skip(value), 1);
+        else
+          cursor =
+              pass_member(value, level, {start, ordinal, name, end, *value, separator}, cut_count);
+        if (cursor == nullptr) return nullptr;
+        separator = *cursor++;
         if (text_[separator] == '}') break;
-        if (text_[separator] != ',') return false;
+        if (text_[separator] != ',') return nullptr;
       }
       ordinal++;
     }
     if (rules_ == 0 && (names_.flags & kListsContainers) != 0)
-      put(count_++, {row_, kContainerPath, start, ordinal, start, start, cursor_[-1] + 1, level});
-    return true;
+      put(count_++, {row_, kContainerPath, start, ordinal, start, start, cursor[-1] + 1, level});
+    return cursor;
   }
 
-  /** Passes the value of a member, and lists or cuts the member if its name has a path. */
-  bool pass_member(uint32_t level, const Member& member, uint32_t& cut_count) noexcept {
+  /**
+   * Lists or cuts the member whose value is at the cursor, if its name has a path. Returns the cursor
+   * after the value, or null.
+   */
+  Cursor pass_member(Cursor cursor, uint32_t level, const Member& member,
+                     uint32_t& cut_count) noexcept {
     const uint8_t* const name = text_ + member.start + 1;
     const uint32_t* const slot = slot_of(level, name, member.name_end - member.start - 2);
     const uint32_t path = slot[kSlotPath];
@@ -134,34 +173,42 @@ class Finder {
     const uint32_t removing = slot[kSlotRemovedBy] & rules_;
     const size_t place = count_;
     const bool is_listed =
-        rules_ == 0 && (path != kUnnamedPath || ((names_.flags & kListsAll) != 0 && in_properties));
+        rules_ == 0 && (path != kUnnamedPath || (lists_all_ && in_properties));
     // The entry of an object precedes those of its members, but its end is not known yet.
     if (is_listed) count_++;
     const bool has_level = in_properties && (path == kSetLevel || path == kSetOnceLevel) &&
                            (names_.flags & kHasPersonPaths) != 0;
-    if (has_level && text_[member.value] == '{') {
-      if (!walk(path)) return false;
-    } else if (!skip()) {
-      return false;
-    }
-    if (!hold(1)) return false;
-    if (!is_listed && removing == 0) return true;
-    uint32_t end = *cursor_;
+    cursor = has_level && text_[member.value] == '{' ? walk(cursor, path) : skip(cursor);
+    cursor = held(cursor, 1);
+    if (cursor == nullptr || (!is_listed && removing == 0)) return cursor;
+    uint32_t end = *cursor;
     while (end > member.value + 1 && is_space(text_[end - 1])) end--;
     if (removing != 0) {
-      cut(slot, member, end, cut_count++ == member.ordinal);
+      cut(slot, member, {end, *cursor, cut_count++ == member.ordinal});
       applied_ |= removing & (~removing + 1);
     } else {
+      const TokenType type = type_of(member.value, end);
+      const bool is_sure =
+          has_schema_ && in_properties &&
+          judge_.take(path, *name == '$', {text_ + member.value, end - member.value, type});
       put(place, {row_, path, member.container, member.ordinal, member.start, member.value, end,
-                  type_of(member.value, end)});
+                  type | (is_sure ? kFoundSure : 0u)});
     }
-    return true;
+    return cursor;
   }
 
-  /** Cuts a member with one comma. `is_first`: no member is left before it. */
-  void cut(const uint32_t* slot, const Member& member, uint32_t end, bool is_first) noexcept {
+  struct Cut {
+    /** The end of the value, and the offset of the next token. */
+    uint32_t end;
+    uint32_t next;
+    /** No member is left before it. */
+    bool is_first;
+  };
+
+  /** Cuts a member with one comma. */
+  void cut(const uint32_t* slot, const Member& member, const Cut& of) noexcept {
     if (applied_ == 0) cuts_.end += kChangeWords;
-    const uint32_t next = *cursor_;
+    const auto [end, next, is_first] = of;
     const uint32_t edit[kEditWords] = {is_first ? member.start : member.separator,
                                        is_first && text_[next] == ',' ? next + 1 : end, 0, 0};
     const size_t at = cuts_.end;
@@ -198,7 +245,7 @@ class Finder {
       std::memcpy(found_.words + place * kFoundWords, entry.words, sizeof entry.words);
   }
 
-  uint32_t type_of(uint32_t start, uint32_t end) const noexcept {
+  TokenType type_of(uint32_t start, uint32_t end) const noexcept {
     switch (text_[start]) {
       case '"':
         if (end - start <= 2) return kEmptyString;
@@ -219,41 +266,47 @@ class Finder {
     return end;
   }
 
-  /** Passes the value at the cursor. */
-  bool skip() noexcept {
-    const uint8_t first = text_[*cursor_];
-    if (first != '{' && first != '[') {
-      cursor_++;
-      return true;
-    }
+  /** Returns the cursor after the value at the cursor, or null. */
+  Cursor skip(Cursor cursor) noexcept {
+    const uint8_t first = text_[*cursor];
+    return first != '{' && first != '[' ? cursor + 1 : skip_container(cursor);
+  }
+
+  Cursor skip_container(Cursor cursor) noexcept {
     for (uint32_t depth = 0;;) {
-      const uint8_t c = text_[*cursor_++];
+      const uint8_t c = text_[*cursor++];
       if (c == '{' || c == '[') {
         depth++;
       } else if ((c == '}' || c == ']') && --depth == 0) {
-        return true;
+        return cursor;
       }
-      if (!hold(1)) return false;
+      cursor = held(cursor, 1);
+      if (cursor == nullptr) return nullptr;
     }
   }
 
-  /** Loads more tokens if necessary. Returns false if there are fewer than `count`. */
-  bool hold(std::ptrdiff_t count) noexcept {
-    if (PENSTOCK_UNLIKELY(cursor_ >= mark_)) {
-      cursor_ = index_.more(cursor_);
-      if (cursor_ == nullptr) return false;
-      mark_ = index_.mark();
+  /** Loads more tokens if necessary. Returns null if there are fewer than `count`. */
+  Cursor held(Cursor cursor, std::ptrdiff_t count) noexcept {
+    if (PENSTOCK_UNLIKELY(cursor >= mark_)) {
+      cursor = cursor == nullptr ? nullptr : index_.more(cursor);
+      if (cursor == nullptr) return nullptr;
+      set_ends();
     }
-    return index_.end() - cursor_ >= count;
+    return end_ - cursor >= count ? cursor : nullptr;
+  }
+
+  void set_ends() noexcept {
+    mark_ = index_.mark();
+    end_ = index_.end();
   }
 
   /** Returns the cursor at an offset. Most objects follow the last one in the index. */
   Cursor seek(uint32_t offset) noexcept {
     const Cursor end = index_.end();
-    if (cursor_ == nullptr || cursor_ >= end || *cursor_ > offset || offset > end[-1])
+    if (last_ == nullptr || last_ >= end || *last_ > offset || offset > end[-1])
       return index_.seek(text_, offset);
     std::ptrdiff_t step = 8;
-    Cursor from = cursor_;
+    Cursor from = last_;
     while (end - from > step && from[step] < offset) {
       from += step;
       step *= 2;
@@ -270,14 +323,19 @@ class Finder {
   const MemberNames& names_;
   const FoundList& found_;
   CutList& cuts_;
-  /** Most members have no slot. */
-  uint64_t filter_ = names_.filter;
-  Cursor cursor_ = nullptr;
+  SchemaJudge judge_;
+  /** The end of the last object. */
+  Cursor last_ = nullptr;
   Cursor mark_ = nullptr;
+  Cursor end_ = nullptr;
   size_t count_ = 0;
   /** The row that is taken, and the rules that remove members of it. */
   uint32_t row_ = 0;
   uint32_t rules_ = 0;
+  bool has_schema_ = false;
+  bool lists_all_ = false;
+  /** Most members have no slot. */
+  uint64_t filter_ = 0;
   /** The change of the row, its rules, and its other words. */
   size_t change_ = 0;
   uint32_t applied_ = 0;
@@ -309,10 +367,10 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const MemberRows& ro
   Finder finder(index, text, names, found, cuts);
   const uint32_t* words = rows.rows;
   for (size_t at = 0; at < rows.row_count; at++, words += kPlaceRowWords) {
-    const uint32_t number = words[0];
+    const uint32_t number = words[kPlaceRow];
     if (number >= rows.row_capacity) continue;
     const uint32_t* const row = rows.table + kHeaderWords + size_t{number} * kRowWords;
-    if (!finder.take(row, number, words[1])) return kCannotFind;
+    if (!finder.take(row, words)) return kCannotFind;
   }
   return finder.count();
 }

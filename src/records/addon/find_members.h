@@ -4,15 +4,17 @@
 // checks that both files agree.
 //
 // The members of a row are listed, or cut: then the row gets a change without the members that its
-// rules remove, in the form that change_items.h describes.
+// rules remove, in the form that change_items.h describes. The members that are listed are also
+// judged by the schema of the row. If all pass for sure, they need not be listed.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
-// the tokens are those of the last scan. The text, the offsets of the table and the names are not
-// trusted. No byte outside the text, the names, the rows and the lists is touched.
+// the tokens are those of the last scan. The text, the offsets of the table, the names and the checks
+// are not trusted. No byte outside the text, the names, the checks, the rows and the lists is touched.
 
 #pragma once
 
 #include "event_scan.h"
+#include "schema_checks.h"
 #include "token_index.h"
 
 namespace penstock {
@@ -32,15 +34,25 @@ enum FoundWord : uint32_t {
 /** Values of kFoundPath that are not paths. */
 inline constexpr uint32_t kUnnamedPath = 0;
 inline constexpr uint32_t kContainerPath = UINT32_MAX;
+inline constexpr uint32_t kSchemaPath = UINT32_MAX - 1;
 
-/** The words before the hash table of names. */
+/** The parts of kFoundType. */
+enum FoundTypePart : uint32_t {
+  kFoundToken = 15,
+  /** The value, or in an entry of a schema every property, passes for sure. */
+  kFoundSure = 16,
+};
+
+/** The words before the hash table of names. The checks of the schemas follow the table. */
 enum NamesWord : uint32_t {
   /** The sum of NamesFlag. */
   kNamesFlags = 0,
   /** The lower half of the filter, which has a bit for each name. */
   kNamesFilterLow = 1,
   kNamesFilterHigh = 2,
-  kNamesWords = 3,
+  /** Number of slots, a power of two. At least one slot is free. */
+  kNamesSlots = 3,
+  kNamesWords = 4,
 };
 
 enum NamesFlag : uint32_t {
@@ -90,9 +102,19 @@ enum MemberPlace : uint32_t {
   /** The end of the changes before the call, and then after it. */
   kPlaceChangesEnd = 1,
   kPlaceFirstRow = 2,
-  /** The index of a row, and a bit for each rule that removes members of it. */
-  kPlaceRowWords = 2,
+  kPlaceRowWords = 3,
 };
+
+/** The words of a row in the argument `place`. */
+enum PlaceRow : uint32_t {
+  kPlaceRow = 0,
+  /** A bit for each rule that removes members. */
+  kPlaceRemovals = 1,
+  /** The offset of the schema's checks, perhaps with kAlsoListed; 0 without a schema. */
+  kPlaceSchema = 2,
+};
+/** The row has entries even if all members pass the schema for sure. */
+inline constexpr uint32_t kAlsoListed = 0x80000000;
 
 /**
  * Returns the hash of a name at a level: over its length, and its first, middle and last bytes,
@@ -108,10 +130,11 @@ struct MemberNames {
   size_t text_length;
   /** Open addressing with linear probing by the hash of level and name. */
   const uint32_t* slots;
-  /** A power of two. At least one slot is free. */
   size_t slot_count;
   uint32_t flags;
   uint64_t filter;
+  const uint32_t* checks;
+  size_t checks_length;
 };
 
 struct MemberRows {

@@ -128,15 +128,20 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   if (place.length < kPlaceFirstRow ||
       place.words[kPlaceRowCount] > (place.length - kPlaceFirstRow) / kPlaceRowWords)
     return throw_type_error(env, "findMembers: the rows are missing");
-  const size_t slot_count =
-      slots.length < kNamesWords ? 0 : (slots.length - kNamesWords) / kSlotWords;
-  if (!is_power_of_two(slot_count))
-    return throw_type_error(env, "findMembers: the number of slots must be a power of two");
   const uint32_t* const head = slots.words;
+  const size_t slot_count = slots.length < kNamesWords ? 0 : head[kNamesSlots];
+  if (!is_power_of_two(slot_count) || slot_count > (slots.length - kNamesWords) / kSlotWords)
+    return throw_type_error(env, "findMembers: the number of slots must be a power of two");
+  const size_t slot_words = kNamesWords + slot_count * kSlotWords;
   const MemberNames names{
-      names_text.bytes,   names_text.length,
-      head + kNamesWords, slot_count,
-      head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
+      names_text.bytes,
+      names_text.length,
+      head + kNamesWords,
+      slot_count,
+      head[kNamesFlags],
+      head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
+      head + slot_words,
+      slots.length - slot_words,
   };
   const MemberRows rows{table.words, item_table(table).row_capacity, place.words + kPlaceFirstRow,
                         place.words[kPlaceRowCount]};

@@ -10,6 +10,7 @@ import {
   NameSlot,
   Names,
   NamesFlag,
+  PlaceRow,
   RowPart,
 } from "../../../src/records/found-members.ts";
 import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.ts";
@@ -25,7 +26,7 @@ const noWords: NameWords = { path: 0, removedBy: 0, rowPart: 0 };
 
 function namesIn(text: Uint8Array, words: Uint32Array): Map<string, NameWords> {
   const names = new Map<string, NameWords>();
-  const slots = words.subarray(Names.Words);
+  const slots = words.subarray(Names.Words, Names.Words + words[Names.Slots]! * NameSlot.Words);
   for (let at = 0; at < slots.length; at += NameSlot.Words) {
     const end = slots[at + NameSlot.NameEnd]!;
     if (end === 0) continue;
@@ -51,7 +52,7 @@ export function findMembersInTree(
   const rowCount = place[MemberPlace.RowCount]!;
   for (let index = 0; index < rowCount; index++) {
     const at = MemberPlace.FirstRow + index * MemberPlace.RowWords;
-    const [row, rules] = [place[at]!, place[at + 1]!];
+    const [row, rules] = [place[at + PlaceRow.Row]!, place[at + PlaceRow.Removals]!];
     const members = membersOf(table, body, row, { names, flags });
     if (rules !== 0) changed.push(...changeOf(table, body, row, { members, rules }));
     else
