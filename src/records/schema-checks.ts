@@ -76,6 +76,9 @@ export const PatternStep = {
   Words: 8,
 } as const;
 
+/** Words of 0 after the checks, so that one comparison shows that the first words of a check exist. */
+export const CheckPadding = { Words: 10 } as const;
+
 export interface SchemaChecks {
   readonly properties: readonly PropertyCheck[];
   /** The check of other properties: false if there must be none, undefined for any. */
@@ -131,8 +134,13 @@ const wordMax = 0xffff_ffff;
 /** Writes the checks of the schemas of a project. */
 export class SchemaCheckWriter {
   /** The first word is not used, because 0 is no offset. */
-  readonly words: number[] = [0];
+  readonly #words: number[] = [0];
   readonly #values = new Map<ValueCheck, number>();
+
+  /** The checks of all schemas. */
+  get words(): readonly number[] {
+    return [...this.#words, ...new Array<number>(CheckPadding.Words).fill(0)];
+  }
 
   /** Adds the checks of a schema. Each path is there once. Returns their offset. */
   add({ properties, other }: SchemaChecks): number {
@@ -209,8 +217,8 @@ export class SchemaCheckWriter {
   }
 
   #addWords(words: Iterable<number>): number {
-    const offset = this.words.length;
-    for (const word of words) this.words.push(word);
+    const offset = this.#words.length;
+    for (const word of words) this.#words.push(word);
     return offset;
   }
 }

@@ -114,7 +114,7 @@ export class EventMembers implements SchemaMembers {
   addRow(row: number, removals: number, schema: number): void {
     const count = this.#place[MemberPlace.RowCount]!;
     const at = MemberPlace.FirstRow + count * MemberPlace.RowWords;
-    if (at === this.#place.length) {
+    if (at + MemberPlace.RowWords > this.#place.length) {
       const place = new Uint32Array(2 * at);
       place.set(this.#place);
       this.#place = place;

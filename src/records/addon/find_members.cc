@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "change_items.h"
+#include "same_bytes.h"
 
 namespace penstock {
 namespace {
@@ -34,8 +35,8 @@ class Finder {
   size_t count() const noexcept { return count_; }
 
   /**
-   * Lists the members of a row, or cuts those that one of its rules removes. `place` has the words of
-   * PlaceRow.
+   * Lists the members of a row, or cuts those that one of its rules removes. `place` has the words
+   * of PlaceRow.
    */
   bool take(const uint32_t* row, const uint32_t* place) noexcept {
     row_ = place[kPlaceRow];
@@ -64,8 +65,8 @@ class Finder {
   /** Writes the entry of the schema, or removes all entries of the row. */
   void close_schema(const uint32_t* row, size_t entry, bool is_listed) noexcept {
     const uint32_t properties = row[kFieldTypes] >> 4 * kProperties & 15;
-    const bool is_sure = judge_.is_sure() && (properties == kObject || properties == kAbsent ||
-                                              properties == kNull);
+    const bool is_sure =
+        judge_.is_sure() && (properties == kObject || properties == kAbsent || properties == kNull);
     if (is_sure && !is_listed) count_ = entry;
     else put(entry, {row_, kSchemaPath, 0, 0, 0, 0, 0, is_sure ? kFoundSure : 0u});
   }
@@ -73,12 +74,9 @@ class Finder {
   void close_change(const uint32_t* row) noexcept {
     if (cuts_.end > cuts_.capacity) return;
     const size_t edits = (cuts_.end - change_ - kChangeWords) / kEditWords;
-    const uint32_t words[kChangeWords] = {row_,
-                                          static_cast<uint32_t>(edits),
-                                          row[kFieldTypes],
-                                          property_types_,
-                                          needs_scan_,
-                                          applied_};
+    const uint32_t words[kChangeWords] = {
+        row_,    static_cast<uint32_t>(edits), row[kFieldTypes], property_types_, needs_scan_,
+        applied_};
     std::memcpy(cuts_.words + change_, words, sizeof words);
   }
 
@@ -136,18 +134,22 @@ class Finder {
       cursor++;
     } else {
       for (uint32_t separator = start;; ordinal++) {
-        cursor = held(cursor, kMemberTokens);
+        if (PENSTOCK_UNLIKELY(cursor >= near_)) cursor = held(cursor, kMemberTokens);
         if (cursor == nullptr) return nullptr;
         const uint32_t name = cursor[0];
         const uint32_t colon = cursor[1];
         if (colon - name < 2 || text_[name] != '"' || text_[colon] != ':') return nullptr;
         const uint32_t end = name_end(name, colon);
-        const Cursor value = cursor + 2;
-        if ((filter_ & member_bit(text_ + name + 1, end - name - 2)) == 0)
-          cursor = held(skip(value), 1);
-        else
-          cursor =
-              pass_member(value, level, {start, ordinal, name, end, *value, separator}, cut_count);
+        cursor += 2;
+        if ((filter_ & member_bit(text_ + name + 1, end - name - 2)) != 0) {
+          const Member member{start, ordinal, name, end, *cursor, separator};
+          cursor = rules_ == 0 ? list_member(cursor, level, member)
+                               : cut_member(cursor, level, member, cut_count);
+        } else if (is_container(*cursor)) {
+          cursor = skip_container(cursor);
+        } else {
+          cursor++;
+        }
         if (cursor == nullptr) return nullptr;
         separator = *cursor++;
         if (text_[separator] == '}') break;
@@ -161,40 +163,58 @@ class Finder {
   }
 
   /**
-   * Lists or cuts the member whose value is at the cursor, if its name has a path. Returns the cursor
-   * after the value, or null.
+   * Lists the member whose value is at the cursor, if its name has a path. Returns the cursor at
+   * the token after the value, or null.
    */
-  Cursor pass_member(Cursor cursor, uint32_t level, const Member& member,
-                     uint32_t& cut_count) noexcept {
+  Cursor list_member(Cursor cursor, uint32_t level, const Member& member) noexcept {
+    const uint8_t* const name = text_ + member.start + 1;
+    const uint32_t path = slot_of(level, name, member.name_end - member.start - 2)[kSlotPath];
+    const bool in_properties = level == kPropertiesLevel;
+    const bool is_listed = path != kUnnamedPath || (lists_all_ && in_properties);
+    // The entry of an object precedes those of its members, but its end is not known yet.
+    const size_t place = count_;
+    count_ += is_listed;
+    cursor = pass_value(cursor, in_properties, path);
+    if (cursor == nullptr || !is_listed) return cursor;
+    const uint32_t end = value_end(member.value, *cursor);
+    uint32_t type = type_of(member.value, end);
+    if (has_schema_ && in_properties) {
+      const SentValue value{text_ + member.value, end - member.value, static_cast<TokenType>(type)};
+      if (judge_.take(path, *name == '$', value)) type |= kFoundSure;
+    }
+    put(place,
+        {row_, path, member.container, member.ordinal, member.start, member.value, end, type});
+    return cursor;
+  }
+
+  /** Like list_member, but cuts the member if a rule removes it. */
+  Cursor cut_member(Cursor cursor, uint32_t level, const Member& member,
+                    uint32_t& cut_count) noexcept {
     const uint8_t* const name = text_ + member.start + 1;
     const uint32_t* const slot = slot_of(level, name, member.name_end - member.start - 2);
-    const uint32_t path = slot[kSlotPath];
-    const bool in_properties = level == kPropertiesLevel;
     const uint32_t removing = slot[kSlotRemovedBy] & rules_;
-    const size_t place = count_;
-    const bool is_listed =
-        rules_ == 0 && (path != kUnnamedPath || (lists_all_ && in_properties));
-    // The entry of an object precedes those of its members, but its end is not known yet.
-    if (is_listed) count_++;
+    cursor = pass_value(cursor, level == kPropertiesLevel, slot[kSlotPath]);
+    if (cursor == nullptr || removing == 0) return cursor;
+    const bool is_first = cut_count++ == member.ordinal;
+    cut(slot, member, {value_end(member.value, *cursor), *cursor, is_first});
+    applied_ |= removing & (~removing + 1);
+    return cursor;
+  }
+
+  /** Passes the value at the cursor, and takes its members if they can have paths. */
+  Cursor pass_value(Cursor cursor, bool in_properties, uint32_t path) noexcept {
+    if (!is_container(*cursor)) return cursor + 1;
     const bool has_level = in_properties && (path == kSetLevel || path == kSetOnceLevel) &&
                            (names_.flags & kHasPersonPaths) != 0;
-    cursor = has_level && text_[member.value] == '{' ? walk(cursor, path) : skip(cursor);
-    cursor = held(cursor, 1);
-    if (cursor == nullptr || (!is_listed && removing == 0)) return cursor;
-    uint32_t end = *cursor;
-    while (end > member.value + 1 && is_space(text_[end - 1])) end--;
-    if (removing != 0) {
-      cut(slot, member, {end, *cursor, cut_count++ == member.ordinal});
-      applied_ |= removing & (~removing + 1);
-    } else {
-      const TokenType type = type_of(member.value, end);
-      const bool is_sure =
-          has_schema_ && in_properties &&
-          judge_.take(path, *name == '$', {text_ + member.value, end - member.value, type});
-      put(place, {row_, path, member.container, member.ordinal, member.start, member.value, end,
-                  type | (is_sure ? kFoundSure : 0u)});
-    }
-    return cursor;
+    if (!has_level || text_[*cursor] != '{') return skip_container(cursor);
+    cursor = walk(cursor, path);
+    return cursor == nullptr ? nullptr : held(cursor, 1);
+  }
+
+  /** Returns the end of a value without the white space before the next token. */
+  uint32_t value_end(uint32_t start, uint32_t next) const noexcept {
+    while (next > start + 1 && is_space(text_[next - 1])) next--;
+    return next;
   }
 
   struct Cut {
@@ -224,14 +244,14 @@ class Finder {
     const uint32_t hash = member_hash(level, name, length);
     const size_t mask = names_.slot_count - 1;
     size_t slot = hash & mask;
-    for (size_t probes = 0; probes < names_.slot_count; probes++, slot = (slot + 1) & mask) {
+    for (size_t probes = 0; probes <= mask; probes++, slot = (slot + 1) & mask) {
       const uint32_t* const words = names_.slots + slot * kSlotWords;
-      const uint32_t start = words[kSlotNameStart];
       const uint32_t end = words[kSlotNameEnd];
+      if (words[kSlotHash] == hash && words[kSlotLevel] == level && end <= names_.text_length &&
+          end - words[kSlotNameStart] == length && length <= end &&
+          same_bytes(names_.text + (end - length), name, length))
+        return words;
       if (end == 0) return kNoWords;
-      if (words[kSlotHash] != hash || words[kSlotLevel] != level) continue;
-      if (start > end || end > names_.text_length || end - start != length) continue;
-      if (std::memcmp(names_.text + start, name, length) == 0) return words;
     }
     return kNoWords;
   }
@@ -266,29 +286,25 @@ class Finder {
     return end;
   }
 
-  /** Returns the cursor after the value at the cursor, or null. */
-  Cursor skip(Cursor cursor) noexcept {
-    const uint8_t first = text_[*cursor];
-    return first != '{' && first != '[' ? cursor + 1 : skip_container(cursor);
+  bool is_container(uint32_t offset) const noexcept {
+    return text_[offset] == '{' || text_[offset] == '[';
   }
 
+  /** Returns the cursor at the token after an object or array, or null. */
   Cursor skip_container(Cursor cursor) noexcept {
     for (uint32_t depth = 0;;) {
       const uint8_t c = text_[*cursor++];
-      if (c == '{' || c == '[') {
-        depth++;
-      } else if ((c == '}' || c == ']') && --depth == 0) {
-        return cursor;
-      }
       cursor = held(cursor, 1);
       if (cursor == nullptr) return nullptr;
+      if (c == '{' || c == '[') depth++;
+      else if ((c == '}' || c == ']') && --depth == 0) return cursor;
     }
   }
 
   /** Loads more tokens if necessary. Returns null if there are fewer than `count`. */
   Cursor held(Cursor cursor, std::ptrdiff_t count) noexcept {
     if (PENSTOCK_UNLIKELY(cursor >= mark_)) {
-      cursor = cursor == nullptr ? nullptr : index_.more(cursor);
+      cursor = index_.more(cursor);
       if (cursor == nullptr) return nullptr;
       set_ends();
     }
@@ -298,6 +314,8 @@ class Finder {
   void set_ends() noexcept {
     mark_ = index_.mark();
     end_ = index_.end();
+    near_ = end_ - index_.first() < kMemberTokens ? index_.first()
+                                                  : std::min(mark_, end_ - (kMemberTokens - 1));
   }
 
   /** Returns the cursor at an offset. Most objects follow the last one in the index. */
@@ -328,6 +346,8 @@ class Finder {
   Cursor last_ = nullptr;
   Cursor mark_ = nullptr;
   Cursor end_ = nullptr;
+  /** For a cursor before it, the tokens of a member are held. */
+  Cursor near_ = nullptr;
   size_t count_ = 0;
   /** The row that is taken, and the rules that remove members of it. */
   uint32_t row_ = 0;

@@ -231,6 +231,7 @@ const LayoutNumber kLayout[] = {
     {"PatternStep.Min", kStepMin},
     {"PatternStep.Max", kStepMax},
     {"PatternStep.Words", kStepWords},
+    {"CheckPadding.Words", kCheckPadding},
     {"KnownName.Bytes", kNameBytes},
     {"KnownName.Value", kNameValue},
     {"KnownName.Text", kNameText},

@@ -134,14 +134,10 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
     return throw_type_error(env, "findMembers: the number of slots must be a power of two");
   const size_t slot_words = kNamesWords + slot_count * kSlotWords;
   const MemberNames names{
-      names_text.bytes,
-      names_text.length,
-      head + kNamesWords,
-      slot_count,
-      head[kNamesFlags],
-      head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
-      head + slot_words,
-      slots.length - slot_words,
+      names_text.bytes,   names_text.length,
+      head + kNamesWords, slot_count,
+      head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
+      head + slot_words,  slots.length - slot_words,
   };
   const MemberRows rows{table.words, item_table(table).row_capacity, place.words + kPlaceFirstRow,
                         place.words[kPlaceRowCount]};

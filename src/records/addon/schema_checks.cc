@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
-#include <utility>
+
+#include "same_bytes.h"
 
 namespace penstock {
 namespace {
@@ -24,26 +26,27 @@ struct NumberRange {
 };
 
 /** Maximum digits of an integer that is a double for sure. */
-constexpr int kExactDigits = 15;
+constexpr std::ptrdiff_t kExactDigits = 15;
 constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 constexpr int kPowerMax = 22;
 
-/**
- * Reads a number without an exponent. The digits after the first 15 only widen the range. The
- * product or quotient of two exact numbers is the nearest double.
- */
-bool read_number(const SentValue& value, NumberRange& range) noexcept {
-  const uint8_t* at = value.bytes;
-  const uint8_t* const end = at + value.length;
-  const bool is_negative = *at == '-';
-  if (is_negative) at++;
-  uint64_t digits = 0;
-  int digit_count = 0;
+/** Adds digits to a number. Returns the first byte that is none, or the end. */
+const uint8_t* take_digits(const uint8_t* at, const uint8_t* end, uint64_t& number) noexcept {
+  for (; at < end; at++) {
+    const uint32_t digit = uint32_t{*at} - '0';
+    if (digit > 9) break;
+    number = 10 * number + digit;
+  }
+  return at;
+}
+
+/** Reads the first 15 digits. The others only widen the range. */
+bool read_long_number(const uint8_t* at, const uint8_t* end, NumberRange& range) noexcept {
+  uint64_t number = 0;
+  int count = 0;
   int power = 0;
-  bool is_exact = true;
-  range.has_fraction = false;
   for (; at < end; at++) {
     if (*at == '.') {
       range.has_fraction = true;
@@ -51,26 +54,54 @@ bool read_number(const SentValue& value, NumberRange& range) noexcept {
     }
     const uint32_t digit = uint32_t{*at} - '0';
     if (digit > 9) return false;
-    if (digit_count < kExactDigits) {
-      digits = 10 * digits + digit;
-      digit_count += digits != 0;
+    if (count < kExactDigits) {
+      number = 10 * number + digit;
+      count += number != 0;
       power -= range.has_fraction;
     } else {
-      is_exact = false;
       power += !range.has_fraction;
     }
     if (power < -kPowerMax || power > kPowerMax) return false;
   }
   const double scale = kPowersOfTen[std::abs(power)];
-  const auto scaled = [power, scale](uint64_t number) {
-    return power < 0 ? static_cast<double>(number) / scale : static_cast<double>(number) * scale;
-  };
-  range.low = scaled(digits);
-  range.high = is_exact ? range.low : scaled(digits + 1);
+  const auto low = static_cast<double>(number);
+  const auto high = static_cast<double>(number + 1);
+  range.low = power < 0 ? low / scale : low * scale;
+  range.high = power < 0 ? high / scale : high * scale;
+  return true;
+}
+
+/**
+ * Reads a number without an exponent. The product or quotient of two exact numbers is the nearest
+ * double.
+ */
+bool read_number(const SentValue& value, NumberRange& range) noexcept {
+  const uint8_t* const end = value.bytes + value.length;
+  const bool is_negative = value.bytes[0] == '-';
+  const uint8_t* const first = value.bytes + is_negative;
+  range.has_fraction = false;
+  if (end - first <= kExactDigits) {
+    uint64_t number = 0;
+    const uint8_t* at = take_digits(first, end, number);
+    range.low = 0;
+    if (at == end) {
+      range.low = static_cast<double>(number);
+    } else {
+      if (*at != '.') return false;
+      range.has_fraction = true;
+      const uint8_t* const decimals = at + 1;
+      at = take_digits(decimals, end, number);
+      if (at != end) return false;
+      range.low = static_cast<double>(number) / kPowersOfTen[end - decimals];
+    }
+    range.high = range.low;
+  } else if (!read_long_number(first, end, range)) {
+    return false;
+  }
   if (is_negative) {
-    std::swap(range.low, range.high);
-    range.low = -range.low;
-    range.high = -range.high;
+    const double low = range.low;
+    range.low = -range.high;
+    range.high = -low;
   }
   return true;
 }
@@ -83,66 +114,37 @@ size_t characters_in(const uint8_t* text, size_t bytes) noexcept {
 
 }  // namespace
 
-uint32_t property_slot(uint32_t path, uint32_t slot_bits) noexcept {
-  return slot_bits == 0 ? 0 : path * 0x9E3779B1 >> (32 - slot_bits);
-}
-
-const uint32_t* SchemaJudge::words_at(size_t offset, size_t count) const noexcept {
-  return offset != 0 && offset <= length_ && count <= length_ - offset ? words_ + offset : nullptr;
-}
+constexpr uint32_t SchemaJudge::kNoSlots[];
 
 void SchemaJudge::open(uint32_t schema) noexcept {
-  const uint32_t* const head = words_at(schema, kSchemaWords);
-  is_sure_ = head != nullptr && head[kSchemaSlotBits] <= kSlotBitsMax;
-  other_ = is_sure_ ? head[kSchemaOther] : kNoOther;
-  missing_ = is_sure_ ? head[kSchemaRequired] : 0;
-  slot_bits_ = is_sure_ ? head[kSchemaSlotBits] : 0;
-  const size_t words = size_t{kPropertyWords} << slot_bits_;
-  slots_ = is_sure_ ? words_at(size_t{schema} + kSchemaWords, words) : nullptr;
+  const uint32_t* const head = head_at(schema);
+  slots_ = nullptr;
+  if (head != nullptr && head[kSchemaSlotBits] <= kSlotBitsMax) {
+    other_ = head[kSchemaOther];
+    missing_ = head[kSchemaRequired];
+    slot_bits_ = head[kSchemaSlotBits];
+    slot_mask_ = (uint32_t{1} << slot_bits_) - 1;
+    slots_ = words_at(size_t{schema} + kSchemaWords, size_t{kPropertyWords} << slot_bits_);
+  }
   is_sure_ = slots_ != nullptr;
+  if (is_sure_) return;
+  slots_ = kNoSlots;
+  slot_bits_ = slot_mask_ = 0;
+  other_ = kNoOther;
 }
 
-const uint32_t* SchemaJudge::slot_of(uint32_t path) const noexcept {
-  if (slots_ == nullptr || path == 0) return nullptr;
-  const size_t count = size_t{1} << slot_bits_;
-  size_t slot = property_slot(path, slot_bits_);
-  for (size_t probes = 0; probes < count; probes++, slot = (slot + 1) & (count - 1)) {
-    const uint32_t* const words = slots_ + slot * kPropertyWords;
-    if (words[kPropertyPath] == path) return words;
-    if (words[kPropertyPath] == 0) return nullptr;
-  }
-  return nullptr;
-}
-
-bool SchemaJudge::take(uint32_t path, bool has_dollar, const SentValue& value) noexcept {
-  const uint32_t* const slot = slot_of(path);
-  bool is_sure = false;
-  if (slot != nullptr) {
-    missing_ -= slot[kPropertyRequired];
-    is_sure = passes(slot[kPropertyValue], value);
-  } else {
-    is_sure = other_ == kAnyOther || has_dollar || passes(other_, value);
-  }
-  is_sure_ = is_sure_ && is_sure;
-  return is_sure;
-}
-
-bool SchemaJudge::passes(uint32_t check, const SentValue& value) const noexcept {
-  const uint32_t* const words = words_at(check, kValueWords);
-  if (words == nullptr) return false;
-  if ((words[kValueTypes] >> value.type & 1) != 0) return true;
+bool SchemaJudge::passes(const uint32_t* check, const SentValue& value) const noexcept {
   switch (value.type) {
-    case kNumber: return passes_number(words[kValueNumber], value);
+    case kNumber: return passes_number(check[kValueNumber], value);
     case kPlainString:
     case kEmptyString:
-      return value.length >= 2 &&
-             passes_text(words[kValueText], value.bytes + 1, value.length - 2);
+      return value.length >= 2 && passes_text(check[kValueText], value.bytes + 1, value.length - 2);
     default: return false;
   }
 }
 
-bool SchemaJudge::passes_number(uint32_t check, const SentValue& value) const noexcept {
-  const uint32_t* const words = words_at(check, kNumberWords);
+bool SchemaJudge::passes_number(uint32_t offset, const SentValue& value) const noexcept {
+  const uint32_t* const words = head_at(offset);
   NumberRange range;
   if (words == nullptr || !read_number(value, range)) return false;
   const auto [low, high, has_fraction] = range;
@@ -154,7 +156,7 @@ bool SchemaJudge::passes_number(uint32_t check, const SentValue& value) const no
     return false;
   const size_t count = words[kNumberValues];
   if (count == 0) return true;
-  const uint32_t* const values = words_at(size_t{check} + kNumberWords, 2 * count);
+  const uint32_t* const values = words_at(size_t{offset} + kNumberWords, 2 * count);
   if (values == nullptr || low != high) return false;
   size_t first = 0;
   for (size_t end = count; first < end;) {
@@ -165,8 +167,8 @@ bool SchemaJudge::passes_number(uint32_t check, const SentValue& value) const no
   return first < count && double_at(values + 2 * first) == low;
 }
 
-bool SchemaJudge::passes_text(uint32_t check, const uint8_t* text, size_t bytes) const noexcept {
-  const uint32_t* const words = words_at(check, kTextWords);
+bool SchemaJudge::passes_text(uint32_t offset, const uint8_t* text, size_t bytes) const noexcept {
+  const uint32_t* const words = head_at(offset);
   if (words == nullptr || bytes > words[kTextBytesMax]) return false;
   const uint32_t min = words[kTextCharactersMin];
   const uint32_t max = words[kTextCharactersMax];
@@ -177,7 +179,7 @@ bool SchemaJudge::passes_text(uint32_t check, const uint8_t* text, size_t bytes)
   }
   const size_t span_words = size_t{words[kTextSpans]} * kSpanWords;
   const size_t step_words = size_t{words[kTextSteps]} * kStepWords;
-  const uint32_t* const spans = words_at(size_t{check} + kTextWords, span_words + step_words);
+  const uint32_t* const spans = words_at(size_t{offset} + kTextWords, span_words + step_words);
   if (spans == nullptr) return false;
   if (span_words != 0 && !is_one_of(spans, words[kTextSpans], text, bytes)) return false;
   return matches(spans + span_words, words[kTextSteps], words[kTextHasEnd] != 0, text, bytes);
@@ -190,11 +192,10 @@ bool SchemaJudge::is_one_of(const uint32_t* spans, size_t count, const uint8_t* 
     const uint32_t* const span = spans + middle * kSpanWords;
     const size_t length = span[kSpanBytes];
     if (length == bytes) {
-      const uint32_t* const words =
-          words_at(span[kSpanStart], (length + sizeof(uint32_t) - 1) / sizeof(uint32_t));
-      const int order = words == nullptr ? -1 : std::memcmp(words, text, length);
-      if (order == 0) return true;
-      if (order < 0) first = middle + 1;
+      const uint8_t* const one = text_at(span);
+      if (one == nullptr) return false;
+      if (same_bytes(one, text, length)) return true;
+      if (std::memcmp(one, text, length) < 0) first = middle + 1;
       else end = middle;
     } else if (length < bytes) {
       first = middle + 1;
@@ -211,9 +212,8 @@ bool SchemaJudge::matches(const uint32_t* steps, size_t count, bool has_end, con
   for (size_t index = 0; index < count; index++) {
     const uint32_t* const step = steps + index * kStepWords;
     const size_t length = step[kStepText + kSpanBytes];
-    const uint32_t* const words =
-        words_at(step[kStepText + kSpanStart], (length + sizeof(uint32_t) - 1) / sizeof(uint32_t));
-    if (words == nullptr || length > bytes - at || std::memcmp(words, text + at, length) != 0)
+    const uint8_t* const first_text = text_at(step + kStepText);
+    if (first_text == nullptr || length > bytes - at || !same_bytes(first_text, text + at, length))
       return false;
     at += length;
     const size_t first = at;

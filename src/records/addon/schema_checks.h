@@ -88,16 +88,28 @@ enum PatternStep : uint32_t {
   kStepWords = 8,
 };
 
+/** Words after the checks, so that one comparison shows whether the first words of a check exist.
+ */
+inline constexpr uint32_t kCheckPadding = 10;
+
 struct SentValue {
   const uint8_t* bytes;
   size_t length;
   TokenType type;
 };
 
+/** Returns the first slot of a path. `schema-checks.ts` has the same function. */
+inline uint32_t property_slot(uint32_t path, uint32_t slot_bits) noexcept {
+  return slot_bits == 0 ? 0 : path * 0x9E3779B1 >> (32 - slot_bits);
+}
+
 /** Judges the properties of one event after another. */
 class SchemaJudge {
  public:
-  SchemaJudge(const uint32_t* words, size_t length) noexcept : words_(words), length_(length) {}
+  SchemaJudge(const uint32_t* words, size_t length) noexcept
+      : words_(words),
+        length_(length),
+        heads_(length > kCheckPadding ? static_cast<uint32_t>(length - kCheckPadding) : 0) {}
 
   /** Begins with an event. `schema` is the offset of its schema. */
   void open(uint32_t schema) noexcept;
@@ -106,17 +118,52 @@ class SchemaJudge {
   bool reads_others() const noexcept { return other_ != kAnyOther; }
 
   /** Returns whether a property passes for sure. The path 0 is that of no name in the schema. */
-  bool take(uint32_t path, bool has_dollar, const SentValue& value) noexcept;
+  bool take(uint32_t path, bool has_dollar, const SentValue& value) noexcept {
+    uint32_t check = other_;
+    const uint32_t* const slot = slot_of(path);
+    if (slot != nullptr) {
+      missing_ -= slot[kPropertyRequired];
+      check = slot[kPropertyValue];
+    } else if (other_ == kAnyOther || has_dollar) {
+      return true;
+    }
+    const uint32_t* const words = head_at(check);
+    const bool is_sure =
+        words != nullptr && ((words[kValueTypes] >> value.type & 1) != 0 || passes(words, value));
+    is_sure_ = is_sure_ && is_sure;
+    return is_sure;
+  }
 
   /** Returns whether all properties have passed and no required one is missing. */
   bool is_sure() const noexcept { return is_sure_ && missing_ == 0; }
 
  private:
-  const uint32_t* words_at(size_t offset, size_t count) const noexcept;
-  const uint32_t* slot_of(uint32_t path) const noexcept;
-  bool passes(uint32_t check, const SentValue& value) const noexcept;
-  bool passes_number(uint32_t check, const SentValue& value) const noexcept;
-  bool passes_text(uint32_t check, const uint8_t* text, size_t bytes) const noexcept;
+  const uint32_t* slot_of(uint32_t path) const noexcept {
+    if (path == 0) return nullptr;
+    uint32_t slot = property_slot(path, slot_bits_);
+    for (uint32_t probes = 0; probes <= slot_mask_; probes++, slot = (slot + 1) & slot_mask_) {
+      const uint32_t* const words = slots_ + size_t{slot} * kPropertyWords;
+      if (words[kPropertyPath] == path) return words;
+      if (words[kPropertyPath] == 0) return nullptr;
+    }
+    return nullptr;
+  }
+
+  /** Returns the first words of a check, or null. */
+  const uint32_t* head_at(uint32_t offset) const noexcept {
+    return offset - 1 < heads_ ? words_ + offset : nullptr;
+  }
+  /** Returns words that follow the first ones, or null. */
+  const uint32_t* words_at(size_t offset, size_t count) const noexcept {
+    return offset <= length_ && count <= length_ - offset ? words_ + offset : nullptr;
+  }
+  const uint8_t* text_at(const uint32_t* span) const noexcept {
+    const size_t count = (size_t{span[kSpanBytes]} + sizeof *span - 1) / sizeof *span;
+    return reinterpret_cast<const uint8_t*>(words_at(span[kSpanStart], count));
+  }
+  bool passes(const uint32_t* check, const SentValue& value) const noexcept;
+  bool passes_number(uint32_t offset, const SentValue& value) const noexcept;
+  bool passes_text(uint32_t offset, const uint8_t* text, size_t bytes) const noexcept;
   bool is_one_of(const uint32_t* spans, size_t count, const uint8_t* text,
                  size_t bytes) const noexcept;
   bool matches(const uint32_t* steps, size_t count, bool has_end, const uint8_t* text,
@@ -124,14 +171,15 @@ class SchemaJudge {
 
   const uint32_t* const words_;
   const size_t length_;
-  const uint32_t* slots_ = nullptr;
+  const uint32_t heads_;
+  const uint32_t* slots_ = kNoSlots;
   uint32_t slot_bits_ = 0;
+  uint32_t slot_mask_ = 0;
   uint32_t other_ = kAnyOther;
   uint32_t missing_ = 0;
   bool is_sure_ = false;
-};
 
-/** Returns the first slot of a path. `schema-checks.ts` has the same function. */
-uint32_t property_slot(uint32_t path, uint32_t slot_bits) noexcept;
+  static constexpr uint32_t kNoSlots[kPropertyWords] = {};
+};
 
 }  // namespace penstock
