@@ -57,7 +57,7 @@ export class RuledItems {
   readonly #rulings: Int8Array;
   /** Rows of changed items in the table of `#slice`, by the row of the slice. */
   readonly #changedRows: Uint32Array;
-  /** The rows that the applier opens even if they have no entry. */
+  /** The rows whose members the applier opens. */
   readonly #opened: Uint32Array;
   readonly #rulesOf: (CompiledRule | undefined)[] = [];
   readonly #plans: (Plan | undefined)[] = [];
@@ -134,11 +134,12 @@ export class RuledItems {
         continue;
       }
       const removals = flags === undefined ? plan!.removals : 0;
-      if (applier.addRow(row, plan!, removals)) {
-        // This is final unless the row has an entry.
-        rulings[at] = Ruling.Same;
-        this.#checksOf[at] = plan!.schema?.valid;
-      } else if (removals === 0) this.#opened[opened++] = row;
+      const isIdle = applier.addRow(row, plan!, removals);
+      if (removals === 0) this.#opened[opened++] = row;
+      if (!isIdle) continue;
+      // This is final unless the row has an entry.
+      rulings[at] = Ruling.Same;
+      this.#checksOf[at] = plan!.schema?.valid;
     }
     if (hasUnknown) this.#storePlans(rules, view, { first, end });
     applier.find(request.scanner, view.body);
@@ -147,12 +148,9 @@ export class RuledItems {
       this.#changedRows[row - first] = applier.changeCount - 1;
       this.#isCookielessOf[row - first] = false;
     }
-    for (let index = 0; ; ) {
-      const opens = index < opened ? this.#opened[index]! : -1;
-      const found = applier.nextRow;
-      const row = opens < 0 || (found >= 0 && found < opens) ? found : opens;
-      if (row < 0) break;
-      if (row === opens) index++;
+    for (let index = 0; index < opened; index++) {
+      const row = this.#opened[index]!;
+      if (this.#rulings[row - first] === Ruling.Same && row !== applier.nextRow) continue;
       view.row = Header.Words + row * Row.Words;
       this.#apply(view, row, true);
     }

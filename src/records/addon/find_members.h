@@ -8,8 +8,8 @@
 // judged by the schema of the row. If all pass for sure, they need not be listed.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
-// the tokens are those of the last scan. The text, the offsets of the table, the names and the checks
-// are not trusted. No byte outside the text, the names, the checks, the rows and the lists is touched.
+// the tokens are those of the last scan. The text, the offsets of the table, the names and the
+// checks are not trusted. No byte outside of them, the rows and the lists is touched.
 
 #pragma once
 
