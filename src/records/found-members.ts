@@ -18,7 +18,7 @@ export const Found = {
   Start: 4,
   ValueStart: 5,
   ValueEnd: 6,
-  /** The TokenType of the value. In an entry of an object: its level. */
+  /** The sum of the parts in FoundType. In an entry of an object: its level. */
   Type: 7,
   Words: 8,
 } as const;
@@ -28,18 +28,35 @@ export const FoundPath = {
   Unnamed: 0,
   /** The object itself. Follows the entries of its members. Listed only on request. */
   Container: 0xffff_ffff,
+  /**
+   * The result of the row's schema. This is the first entry of each row with a schema, unless all
+   * members pass for sure and the row needs no entries.
+   */
+  Schema: 0xffff_fffe,
 } as const;
 
-/** The words before the slots of a hash table of names. The members to set follow the slots. */
+export const FoundType = {
+  /** The TokenType of the value. */
+  Token: 0xf,
+  /** The value passes the row's schema for sure. In an entry of a schema: all properties do. */
+  Sure: 0x10,
+} as const;
+
+/**
+ * The words before the slots of a hash table of names. The members to set and the
+ * checks of schemas follow the slots.
+ */
 export const Names = {
   /** The sum of NamesFlag. */
   Flags: 0,
   /** The lower half of the filter, which has a bit for each name. */
   FilterLow: 1,
   FilterHigh: 2,
-  /** The number of slots, a power of two. */
+  /** Number of slots, a power of two. */
   Slots: 3,
-  Words: 4,
+  /** Number of members to set. */
+  Sets: 4,
+  Words: 5,
 } as const;
 
 export const NamesFlag = {
@@ -149,6 +166,8 @@ interface MemberNamesOptions {
   readonly rowPartOf: (name: MemberName) => number;
   /** What the rules edit, by path. Default: nothing. */
   readonly edits?: ReadonlyMap<number, PathEdit>;
+  /** The words of a SchemaCheckWriter. Default: none. */
+  readonly checks?: readonly number[];
 }
 
 /** What rules do with the members of a path. */
@@ -182,7 +201,7 @@ export class MemberNames {
 
   constructor(
     names: readonly MemberName[],
-    { listsAll, listsContainers, rowPartOf, edits = new Map() }: MemberNamesOptions,
+    { listsAll, listsContainers, rowPartOf, edits = new Map(), checks = [] }: MemberNamesOptions,
   ) {
     const hasPersonPaths = names.some(({ level }) => level !== MemberLevel.Properties);
     this.levels = [MemberLevel.Properties, ...names.map(({ level }) => level)];
@@ -194,7 +213,10 @@ export class MemberNames {
     this.text = Buffer.concat([...bytes, ...values]);
     const slotCount = 2 ** (33 - Math.clz32(Math.max(1, names.length)));
     const slotsEnd = Names.Words + slotCount * NameSlot.Words;
-    this.slots = new Uint32Array(slotsEnd + sets.length * SetMember.Words);
+    const setsEnd = slotsEnd + sets.length * SetMember.Words;
+    this.slots = new Uint32Array(setsEnd + checks.length);
+    this.slots.set(checks, setsEnd);
+    this.slots[Names.Sets] = sets.length;
     this.slots[Names.Slots] = slotCount;
     this.slots[Names.Flags] =
       (listsAll ? NamesFlag.ListsAll : 0) |

@@ -12,6 +12,7 @@ import type { NameFunctions } from "./name-table.ts";
 import * as names from "./name-table.ts";
 import * as tasks from "./row-tasks.ts";
 import * as samples from "./sample-hash.ts";
+import { checkLayout } from "./schema-checks.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
@@ -74,6 +75,7 @@ function ofThisVersion(addon: Addon): Addon {
     KnownNameHash,
     ...tasks,
     ...samples,
+    ...checkLayout,
     Part,
   }).flatMap(([group, numbers]) =>
     Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),

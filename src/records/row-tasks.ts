@@ -33,8 +33,8 @@ export const RowTask = {
   /** One of TaskKind. */
   Kind: 1,
   /**
-   * Of a row to edit: a bit for each of its rules. Of a sampled row: the highest hash of
-   * a distinct id in the sample.
+   * Of a row to list: the offset of the checks of its schema, or 0. Of a row to edit: a bit for each
+   * of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
    */
   Argument: 2,
   /** The result of `findMembers`. */
@@ -57,7 +57,10 @@ export const TaskKind = {
   Apply: 5,
   /** The members must be listed, and then the rules applied. */
   List: 6,
-  /** The same, but the rules have no effect if there is no member. Result: whether there is one. */
+  /**
+   * The same, but the event is stored as it is if it has no listed member, and passes its schema for
+   * sure. Result: whether the rules must be applied.
+   */
   ListIfAny: 7,
   /**
    * Members must be edited. Result: the number of the row's change, from 1 on; 0 for none. If the
@@ -83,7 +86,9 @@ export function needsMembers(kind: number): boolean {
   return kind >= TaskKind.List && kind <= TaskKind.Edit;
 }
 
-/** Sets what to do with the row at an index of the tasks, which is not known from its name. */
-export function setTask(tasks: Uint32Array, index: number, kind: TaskKind): void {
-  tasks[RowTasks.Rows + index * RowTask.Words + RowTask.Kind] = kind;
+/** Lets the members of the row at an index be listed, and judged by a schema. */
+export function listRow(tasks: Uint32Array, index: number, schemaChecks = 0): void {
+  const at = RowTasks.Rows + index * RowTask.Words;
+  tasks[at + RowTask.Kind] = TaskKind.List;
+  tasks[at + RowTask.Argument] = schemaChecks;
 }

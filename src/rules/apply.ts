@@ -14,13 +14,7 @@ import {
   typeAt,
 } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import {
-  createRowTasks,
-  editingRulesMax,
-  RowTasks,
-  setTask,
-  TaskKind,
-} from "../records/row-tasks.ts";
+import { createRowTasks, editingRulesMax, listRow, RowTasks } from "../records/row-tasks.ts";
 import { SampleHash, sampleHash } from "../records/sample-hash.ts";
 import { FieldShift, Header, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
@@ -165,10 +159,11 @@ export class RuleApplier {
     this.#schema = plan.schema;
     if (hasMembers) {
       const { cookieless, urls } = this.#rules;
-      const hasOnlySchema = plan.rules.length === 0 && (cookieless ?? urls) === undefined;
-      if (hasOnlySchema && this.#isValidAsSent(plan.schema!, row)) return Outcome.Same;
       const hasListed = this.#members.open(item, row);
-      if (!hasListed && plan.isIdleWithoutMembers) return Outcome.Same;
+      if (!hasListed && plan.isIdleWithoutMembers) {
+        this.check = plan.schema?.valid;
+        return Outcome.Same;
+      }
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;
@@ -181,16 +176,9 @@ export class RuleApplier {
     if (outcome !== Outcome.Same) return outcome;
     const edited = this.#hasChanges ? this.#edit() : Outcome.Same;
     const schema = this.#schema;
-    if (schema !== undefined && hasReadableProperties(item)) this.check = this.#check(schema, row);
+    if (schema !== undefined && hasReadableProperties(item))
+      this.check = this.#check(schema, plan.schema);
     return edited;
-  }
-
-  /** Checks the members of a row without opening them. Most events are valid. */
-  #isValidAsSent(schema: CompiledSchema, row: number): boolean {
-    this.#members.openNone(this.#item);
-    if (!hasReadableProperties(this.#item) || !this.#members.passAsSent(schema, row)) return false;
-    this.check = schema.valid;
-    return true;
   }
 
   #begin(item: ItemView): void {
@@ -220,7 +208,7 @@ export class RuleApplier {
     const tasks = this.#visitorTasks;
     tasks[RowTasks.First] = row;
     tasks[RowTasks.Count] = 1;
-    setTask(tasks, 0, TaskKind.List);
+    listRow(tasks, 0);
     this.find(scanner, item.body, tasks);
     this.#members.open(item, row);
     if (cookieless === undefined || !this.#isTruthy(cookieless.flagPath))
@@ -252,10 +240,12 @@ export class RuleApplier {
   }
 
   /** Checks the event with the changes of the rules. */
-  #check(schema: CompiledSchema, row: number): SchemaCheck {
-    if (this.#hasChanges) this.#members.writeChangedObjects();
-    else if (this.#members.passAsSent(schema, row)) return schema.valid;
-    return schema.check(this.#members);
+  #check(schema: CompiledSchema, ofSentName: CompiledSchema | undefined): SchemaCheck {
+    const members = this.#members;
+    if (schema !== ofSentName) members.changeSchema();
+    if (this.#hasChanges) members.writeChangedObjects();
+    else if (members.isValid) return schema.valid;
+    return schema.check(members);
   }
 
   /** Number of events since `begin` that the rules have changed. */

@@ -6,6 +6,7 @@ import { MemberLevel, type MemberName, MemberNames } from "../records/found-memb
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { NameTable } from "../records/name-table.ts";
 import { rowPartOf } from "../records/row-part.ts";
+import { SchemaCheckWriter } from "../records/schema-checks.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { AddressRule, type SaltOf } from "./address.ts";
@@ -176,17 +177,23 @@ export class CompiledRules {
     this.readsAgain = new Set(read).size < read.length;
     const actions = this.rules.flatMap((rule) => rule.actions);
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
+    const checks = new SchemaCheckWriter();
+    const pathOf = (name: string): number => paths.ofName(name);
     this.schemas = file.schemas.map((schema) =>
-      compileSchema(schema, (name) => paths.ofName(name), counters.ofSchema(schema)),
+      compileSchema(schema, { pathOf, checks, counts: counters.ofSchema(schema) }),
     );
-    const readsAll = this.schemas.some((schema) => schema.readsAll);
+    // Otherwise all properties are listed only for the events with such a schema.
+    const readsAllOfRenamed =
+      actions.some(({ kind }) => kind === "rename") &&
+      this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
     const edits = new NativeEdits(this.rules, (path) => paths.names[path - 1]!.level);
     this.names = new MemberNames(paths.names, {
-      listsAll: keepsOnly || readsAll,
+      listsAll: keepsOnly || readsAllOfRenamed,
       listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
       rowPartOf,
       edits: edits.ofPaths,
+      checks: checks.words,
     });
     const texts = this.#texts;
     this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));

@@ -7,6 +7,7 @@ import { Ascii } from "../platform/base/ascii.ts";
 import {
   Found,
   FoundPath,
+  FoundType,
   levelIn,
   type MemberFinder,
   MemberLevel,
@@ -18,7 +19,7 @@ import { isEmptyArray } from "../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
 import type { CompiledRules } from "./compile.ts";
 import { type ConstantText, lastTopPath } from "./compiled-rule.ts";
-import { type CompiledSchema, MemberMask, type SchemaMembers } from "./event-schema.ts";
+import type { SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
 const dollar = 0x24;
@@ -71,6 +72,10 @@ export class EventMembers implements SchemaMembers {
   #item!: ItemView;
   #first = 0;
   #end = 0;
+  /** Whether the entries have the results of the event's schema. */
+  #isJudged = false;
+  /** Whether the addon is sure that the members pass the event's schema as they were sent. */
+  isValid = false;
   /** By path: the last entry of the event that has it. `#lastOf` ignores entries of other events. */
   #last = new Uint32Array(64);
   readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
@@ -142,17 +147,20 @@ export class EventMembers implements SchemaMembers {
     this.#addedLevels = 0;
     this.#hasTop = false;
     this.#left = undefined;
+    this.#isJudged = false;
+    this.isValid = false;
   }
 
   /**
    * Starts with the item of a row. The rows must be opened in ascending order. Rows without an entry
-   * can be left out. Returns whether the item has a listed member.
+   * can be left out. Returns whether the item has a listed member, or may be invalid.
    */
   open(item: ItemView, row: number): boolean {
     this.openNone(item);
+    this.#openSchema(row);
     const found = this.#found;
     const count = this.#entryCount;
-    let hasMembers = false;
+    let hasMembers = this.#isJudged && !this.isValid;
     while (this.#end < count) {
       const at = this.#end * Found.Words;
       if (found[at + Found.Row] !== row) break;
@@ -168,6 +176,23 @@ export class EventMembers implements SchemaMembers {
     return hasMembers;
   }
 
+  #openSchema(row: number): void {
+    const at = this.#end * Found.Words;
+    const found = this.#found;
+    if (this.#end === this.#entryCount || found[at + Found.Row] !== row) return;
+    if (found[at + Found.Path] !== FoundPath.Schema) return;
+    this.#isJudged = true;
+    this.isValid = (found[at + Found.Type]! & FoundType.Sure) !== 0;
+    this.#end++;
+    this.#first = this.#end;
+  }
+
+  /** Notes that the event has got another schema than that of `addRow`. */
+  changeSchema(): void {
+    this.#isJudged = false;
+    this.isValid = false;
+  }
+
   /** Returns the last entry of the event with a path, removed or not, or 0. */
   #lastOf(path: number): number {
     const entry = this.#last[path]!;
@@ -175,45 +200,6 @@ export class EventMembers implements SchemaMembers {
       (entry > this.#first && entry <= this.#end) ||
       (entry > this.#entryCount && entry <= this.#addedEnd);
     return isOfEvent && this.#found[(entry - 1) * Found.Words + Found.Path] === path ? entry : 0;
-  }
-
-  /**
-   * Returns whether the members of a row are valid for sure, as they were sent. If not,
-   * `CompiledSchema.check` decides after `open`. Needs `openNone` or `open`. The names of a plain
-   * item do not repeat.
-   */
-  passAsSent(schema: CompiledSchema, row: number): boolean {
-    const { body } = this.#item;
-    const found = this.#found;
-    const count = this.#entryCount;
-    const { masks } = schema;
-    let missing = schema.requiredCount;
-    let entry = this.#first;
-    for (; entry < count; entry++) {
-      const at = entry * Found.Words;
-      if (found[at + Found.Row] !== row) break;
-      const path = found[at + Found.Path]!;
-      const mask = path < masks.length ? masks[path]! : masks[FoundPath.Unnamed]!;
-      const type = found[at + Found.Type] as TokenType;
-      if ((mask & (1 << type)) === 0) {
-        const check = schema.checkOf(path);
-        if (check === undefined && this.#isExempt(path, at)) continue;
-        const value = check === undefined ? schema.other : check.value;
-        if (value === undefined || value === false) return false;
-        const start = found[at + Found.ValueStart]!;
-        if (!value.mayPass(body, start, found[at + Found.ValueEnd]!, type)) return false;
-      }
-      missing -= mask >>> MemberMask.RequiredShift;
-    }
-    if (missing > 0) return false;
-    this.#end = entry;
-    return true;
-  }
-
-  /** Whether a found member is never an additional property. */
-  #isExempt(path: number, at: number): boolean {
-    if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties) return true;
-    return this.#item.body[this.#found[at + Found.Start]! + 1] === dollar;
   }
 
   /** Returns the member that a reader of the event sees, or 0. */
@@ -236,6 +222,11 @@ export class EventMembers implements SchemaMembers {
     return this.#states[entry - 1] === State.Sent;
   }
 
+  isSure(entry: number): boolean {
+    if (!this.#isJudged || !this.isSent(entry)) return false;
+    return (this.#found[(entry - 1) * Found.Words + Found.Type]! & FoundType.Sure) !== 0;
+  }
+
   /** Returns the buffer with the value of an entry, at [startOf, endOf). */
   bodyOf(entry: number): Buffer {
     const state = this.#states[entry - 1];
@@ -248,7 +239,7 @@ export class EventMembers implements SchemaMembers {
     const state = this.#states[entry - 1];
     if (state === State.Hashed) return TokenType.PlainString;
     return state === State.Sent
-      ? (this.#found[(entry - 1) * Found.Words + Found.Type] as TokenType)
+      ? ((this.#found[(entry - 1) * Found.Words + Found.Type]! & FoundType.Token) as TokenType)
       : (this.#textTypes[entry - 1] as TokenType);
   }
 

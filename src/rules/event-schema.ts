@@ -1,16 +1,21 @@
-// Checks the properties of events against the schemas of a project. Most checks read the bytes of a
-// member; JSON.parse runs only if a schema looks inside an object or array, and for messages.
+// Checks the properties of events against the schemas of a project. The addon decides about most
+// values from their bytes. Those of which it is not sure are parsed here, also for messages.
 
 import { Buffer } from "node:buffer";
+import type {
+  NumberCheck,
+  SchemaCheckWriter,
+  TextCheck,
+  ValueCheck,
+} from "../records/schema-checks.ts";
 import { TokenType } from "../records/table.ts";
 import { schemaErrorsMax, schemaMember } from "../records/verdict.ts";
-import { ruleTextCharsMax } from "./limits.ts";
 import type { EventSchema, Scalar, SchemaMode } from "./rules-file.ts";
 import {
-  type BytesTest,
-  compileBytesPattern,
   compilePattern,
+  hasEndOf,
   patternBytesMax,
+  stepsOfPattern,
   type TextTest,
 } from "./schema-pattern.ts";
 import type { JsonSchema } from "./schema-subset.ts";
@@ -21,7 +26,8 @@ export interface SchemaMembers {
   bodyOf(entry: number): Buffer;
   /** Returns the last member with a path, or 0. */
   entryOf(path: number): number;
-  typeOf(entry: number): TokenType;
+  /** Whether the addon is sure that the value of an entry passes the schema. */
+  isSure(entry: number): boolean;
   startOf(entry: number): number;
   endOf(entry: number): number;
   /** Returns the next entry of a member of `properties` itself, from 0 on; 0 at the end. */
@@ -44,16 +50,17 @@ export function isSdkProperty(name: string): boolean {
   return name.startsWith("$") || sdkProperties.has(name);
 }
 
-/**
- * `pathOf` returns the number of a member of `properties`, by its name. `counts` has an element for
- * each `SchemaResult`.
- */
-export function compileSchema(
-  schema: EventSchema,
-  pathOf: (name: string) => number,
-  counts: Float64Array,
-): CompiledSchema {
-  return new CompiledSchema(schema, pathOf, counts);
+interface SchemaOptions {
+  /** Returns the number of a member of `properties`, by its name. */
+  readonly pathOf: (name: string) => number;
+  /** Gets the checks of the schema. */
+  readonly checks: SchemaCheckWriter;
+  /** An element for each `SchemaResult`. */
+  readonly counts: Float64Array;
+}
+
+export function compileSchema(schema: EventSchema, options: SchemaOptions): CompiledSchema {
+  return new CompiledSchema(schema, options);
 }
 
 /** The result of a schema, and its index in the counts of a schema. */
@@ -69,10 +76,7 @@ export interface SchemaCheck {
   readonly stamp: Buffer | undefined;
 }
 
-/** A bit for each TokenType of which every value passes, and a bit for a required property. */
-export const MemberMask = { Types: 0xffff, Required: 0x1_0000, RequiredShift: 16 } as const;
-
-interface PropertyCheck {
+interface PropertySchema {
   readonly name: string;
   readonly path: number;
   readonly isRequired: boolean;
@@ -89,22 +93,18 @@ export class CompiledSchema {
   readonly counts: Float64Array;
   /** The result for each event whose properties are valid. */
   readonly valid: SchemaCheck;
-  /** By path, the bits of `MemberMask`. The first element is that of all other paths. */
-  readonly masks: Uint32Array;
-  /** Number of required properties. */
-  readonly requiredCount: number;
-  readonly #checks: readonly PropertyCheck[];
-  readonly #checkOf: readonly (PropertyCheck | undefined)[];
+  /** The offset of the checks of the addon. */
+  readonly checks: number;
+  readonly #properties: readonly PropertySchema[];
   readonly #named: ReadonlySet<number>;
   /** The last result with errors. */
   #last: SchemaCheck;
   /** The schema of all other properties: false for none, undefined for any. */
-  readonly other: ValueSchema | false | undefined;
+  readonly #other: ValueSchema | false | undefined;
 
   constructor(
     { event, version, mode, properties }: EventSchema,
-    pathOf: (name: string) => number,
-    counts: Float64Array,
+    { pathOf, checks, counts }: SchemaOptions,
   ) {
     this.counts = counts;
     this.event = event;
@@ -115,54 +115,48 @@ export class CompiledSchema {
     const schema = properties as JsonSchema;
     const values = new Map(Object.entries(schema.properties ?? {}));
     const required = new Set(schema.required);
-    this.other = otherOf(schema);
-    this.readsAll = this.other !== undefined;
+    this.#other = otherOf(schema);
+    this.readsAll = this.#other !== undefined;
     if (this.readsAll) for (const name of sdkProperties) values.set(name, values.get(name) ?? {});
     this.#named = new Set([...values.keys()].map(pathOf));
-    this.#checks = [...new Set([...values.keys(), ...required])].map((name) => ({
+    this.#properties = [...new Set([...values.keys(), ...required])].map((name) => ({
       name,
       path: pathOf(name),
       isRequired: required.has(name),
       value: new ValueSchema(values.get(name) ?? {}),
     }));
-    const checkOf: (PropertyCheck | undefined)[] = [];
-    for (const check of this.#checks)
-      if (!this.readsAll || this.#named.has(check.path)) checkOf[check.path] = check;
-    this.#checkOf = Array.from(checkOf);
-    const others = this.other === undefined ? MemberMask.Types : 0;
-    this.masks = Uint32Array.from({ length: Math.max(1, checkOf.length) }, (_, path) => {
-      const check = checkOf[path];
-      if (check === undefined) return others;
-      return check.value.passing | (check.isRequired ? MemberMask.Required : 0);
-    });
-    // Names that are stored alike have one path. Then only `check` can decide.
-    const paths = new Set(this.#checks.map(({ path }) => path));
-    this.requiredCount =
-      paths.size === this.#checks.length ? required.size : Number.POSITIVE_INFINITY;
+    this.checks = this.#addTo(checks);
   }
 
-  /** Returns the check of a path; undefined if the schema does not name the property. */
-  checkOf(path: number): PropertyCheck | undefined {
-    return path < this.#checkOf.length ? this.#checkOf[path] : undefined;
+  #addTo(checks: SchemaCheckWriter): number {
+    const other = this.#other === false ? false : this.#other?.check;
+    const byPath = Map.groupBy(this.#properties, ({ path }) => path);
+    const checkOf = ([first, ...others]: readonly PropertySchema[]): ValueCheck | undefined => {
+      const { name, path, value } = first!;
+      // Names that are stored alike have one path. Each of their schemas must be checked.
+      if (others.length > 0) return undefined;
+      const isOther = this.readsAll && !this.#named.has(path) && !name.startsWith("$");
+      return isOther ? other || undefined : value.check;
+    };
+    const properties = [...byPath].map(([path, named]) => ({
+      path,
+      isRequired: named.some(({ isRequired }) => isRequired),
+      value: checkOf(named),
+    }));
+    return checks.add({ properties, other });
   }
 
   /** Checks the properties of one event. */
   check(members: SchemaMembers): SchemaCheck {
-    let errors: ErrorList | undefined;
-    for (const { name, path, isRequired, value } of this.#checks) {
+    const errors = new ErrorList();
+    for (const { name, path, isRequired, value } of this.#properties) {
+      if (errors.isFull) break;
       const entry = members.entryOf(path);
-      if (entry === 0) {
-        if (isRequired) {
-          errors ??= new ErrorList();
-          errors.add(name, missing);
-        }
-      } else if (!mayPassAt(value, members, entry)) {
-        errors ??= new ErrorList();
-        value.explain(valueAt(members, entry), name, errors);
-      }
+      if (entry !== 0) explainAt(members, entry, { value, name, errors });
+      else if (isRequired) errors.add(name, missing);
     }
-    if (this.other !== undefined) errors = this.#checkOthers(members, this.other, errors);
-    return errors === undefined ? this.valid : this.#invalid(errors.texts);
+    if (this.#other !== undefined) this.#checkOthers(members, this.#other, errors);
+    return errors.texts.length === 0 ? this.valid : this.#invalid(errors.texts);
   }
 
   /** Many events of a faulty client have the same errors. */
@@ -177,23 +171,14 @@ export class CompiledSchema {
     return { schema: this, errors, stamp: mode === "stamp" ? schemaMember(result) : undefined };
   }
 
-  #checkOthers(
-    members: SchemaMembers,
-    other: ValueSchema | false,
-    before: ErrorList | undefined,
-  ): ErrorList | undefined {
-    let errors = before;
+  #checkOthers(members: SchemaMembers, other: ValueSchema | false, errors: ErrorList): void {
     for (let entry = members.nextProperty(0); entry !== 0; entry = members.nextProperty(entry)) {
-      if (errors?.isFull) break;
+      if (errors.isFull) return;
       if (members.hasDollarAt(entry)) continue;
       if (this.#named.has(members.pathAt(entry))) continue;
-      if (other !== false && mayPassAt(other, members, entry)) continue;
-      const name = members.nameAt(entry);
-      errors ??= new ErrorList();
-      if (other === false) errors.add(name, notAllowed);
-      else other.explain(valueAt(members, entry), name, errors);
+      if (other === false) errors.add(members.nameAt(entry), notAllowed);
+      else explainAt(members, entry, { value: other, errors });
     }
-    return errors;
   }
 }
 
@@ -201,15 +186,17 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, at) => text === other[at]);
 }
 
-function mayPassAt(value: ValueSchema, members: SchemaMembers, entry: number): boolean {
+/** Adds the errors of a member, unless the addon is sure that it has none. */
+function explainAt(
+  members: SchemaMembers,
+  entry: number,
+  of: { readonly value: ValueSchema; readonly name?: string; readonly errors: ErrorList },
+): void {
+  if (members.isSure(entry)) return;
+  const { value, name = members.nameAt(entry), errors } = of;
   const body = members.bodyOf(entry);
-  const [start, end] = [members.startOf(entry), members.endOf(entry)];
-  return value.mayPass(body, start, end, members.typeOf(entry));
-}
-
-function valueAt(members: SchemaMembers, entry: number): unknown {
-  const body = members.bodyOf(entry);
-  return JSON.parse(body.toString("utf8", members.startOf(entry), members.endOf(entry)));
+  const text = body.toString("utf8", members.startOf(entry), members.endOf(entry));
+  value.explain(JSON.parse(text), name, errors);
 }
 
 /** Returns the schema of additional properties: false for none, undefined for any. */
@@ -259,38 +246,15 @@ const tokensOf: Readonly<Record<string, readonly TokenType[]>> = {
 
 const allTypes = Object.keys(tokensOf).filter((type) => type !== "integer");
 
-/** Tokens whose bytes show whether the value passes. */
-const readTokens: ReadonlySet<TokenType> = new Set([
-  TokenType.PlainString,
-  TokenType.EmptyString,
-  TokenType.Number,
-]);
-
-function bitsOf(tokens: readonly TokenType[]): number {
-  return tokens.reduce<number>((bits, token) => bits | (1 << token), 0);
-}
-
-/** Maximum number of texts that are compared one by one, which is faster for few texts. */
-const comparedTextsMax = 8;
-/** Maximum bytes of a text in an `enum`. */
-const textBytesMax = 3 * ruleTextCharsMax;
-
 /** The schema of one value, at any level. */
 class ValueSchema {
   readonly #types: ReadonlySet<string>;
   readonly #typeRule: string;
-  /** A bit for each TokenType of which every value passes. */
-  readonly passing: number;
-  /** A bit for each TokenType of which the bytes of the value decide. */
-  readonly #read: number;
   readonly #needsInteger: boolean;
   readonly #values: ReadonlySet<unknown> | undefined;
   readonly #valuesRule: string;
-  /** The texts of `#values`, in UTF-8. If there are many, their bytes as characters of Latin-1. */
-  readonly #texts: readonly Buffer[];
-  readonly #manyTexts: ReadonlySet<string> | undefined;
-  readonly #numbers: NumberRange | undefined;
-  readonly #strings: StringForm | undefined;
+  readonly #numbers: NumberRange;
+  readonly #strings: StringForm;
   readonly #array: ArrayForm | undefined;
   readonly #object: ObjectForm | undefined;
 
@@ -302,20 +266,39 @@ class ValueSchema {
     const values = valuesOf(schema);
     this.#values = values === undefined ? undefined : new Set<unknown>(values);
     this.#valuesRule = values === undefined ? "" : `must be ${shownValues(values)}`;
-    this.#texts = (values ?? []).flatMap((value) =>
-      typeof value === "string" ? [Buffer.from(value)] : [],
-    );
-    this.#manyTexts =
-      this.#texts.length > comparedTextsMax
-        ? new Set(this.#texts.map((text) => text.toString("latin1")))
-        : undefined;
-    this.#numbers = NumberRange.of(schema);
-    this.#strings = StringForm.of(schema);
+    this.#numbers = new NumberRange(schema);
+    this.#strings = new StringForm(schema);
     this.#array = ArrayForm.of(schema);
     this.#object = ObjectForm.of(schema);
-    const tokens = types.flatMap((type) => tokensOf[type]!);
-    this.passing = bitsOf(tokens.filter((token) => this.#passesAny(token)));
-    this.#read = bitsOf(tokens.filter((token) => readTokens.has(token)));
+  }
+
+  /** The check of the addon. */
+  get check(): ValueCheck {
+    const tokens = [...this.#types].flatMap((type) => tokensOf[type]!);
+    const reads = (token: TokenType): boolean => tokens.includes(token) && !this.#passesAny(token);
+    return {
+      tokens: tokens.filter((token) => this.#passesAny(token)),
+      number: reads(TokenType.Number) ? this.#numberCheck() : undefined,
+      text: reads(TokenType.PlainString) ? this.#textCheck() : undefined,
+    };
+  }
+
+  /** Returns the allowed values of a type; undefined if no value is excluded. */
+  #allowed<Value>(isOfType: (value: unknown) => value is Value): Value[] | undefined {
+    return this.#values === undefined ? undefined : [...this.#values].filter(isOfType);
+  }
+
+  #numberCheck(): NumberCheck | undefined {
+    const values = this.#allowed(isNumber);
+    if (values?.length === 0) return undefined;
+    const { minimum, maximum, above, below } = this.#numbers;
+    return { isInteger: this.#needsInteger, minimum, maximum, above, below, values };
+  }
+
+  #textCheck(): TextCheck | undefined {
+    const texts = this.#allowed(isStorableText);
+    if (texts?.length === 0) return undefined;
+    return { ...this.#strings.check, texts };
   }
 
   /** Whether every value of a token type passes. */
@@ -328,38 +311,14 @@ class ValueSchema {
       case TokenType.True:
         return values?.has(token === TokenType.True) ?? true;
       case TokenType.Number:
-        return values === undefined && this.#numbers === undefined && !this.#needsInteger;
+        return values === undefined && this.#numbers.isAny && !this.#needsInteger;
       case TokenType.Array:
         return values === undefined && this.#array === undefined;
       case TokenType.Object:
         return values === undefined && this.#object === undefined;
       default:
-        return values === undefined && this.#strings === undefined;
+        return values === undefined && this.#strings.isAny;
     }
-  }
-
-  /**
-   * Returns whether a value at [start, end) has no error, from its bytes. For a value that must be
-   * looked into, returns false. Then `explain` decides.
-   */
-  mayPass(body: Buffer, start: number, end: number, type: TokenType): boolean {
-    const bit = 1 << type;
-    if ((this.passing & bit) !== 0) return true;
-    if ((this.#read & bit) === 0) return false;
-    return type === TokenType.Number
-      ? this.#passesNumber(numberAt(body, start, end))
-      : this.#passesText(body, start + 1, end - 1);
-  }
-
-  #passesText(body: Buffer, start: number, end: number): boolean {
-    if (this.#values !== undefined && !this.#hasText(body, start, end)) return false;
-    return this.#strings === undefined || this.#strings.passes(body, start, end);
-  }
-
-  #passesNumber(value: number): boolean {
-    if (this.#needsInteger && !Number.isInteger(value)) return false;
-    if (this.#values?.has(value) === false) return false;
-    return this.#numbers === undefined || this.#numbers.errorOf(value) === undefined;
   }
 
   /** Adds the errors of a value. */
@@ -368,20 +327,11 @@ class ValueSchema {
     if (!this.#types.has(typeName(value)) && !(this.#types.has("integer") && isInteger(value)))
       errors.add(path, this.#typeRule);
     else if (this.#values?.has(value) === false) errors.add(path, this.#valuesRule);
-    else if (typeof value === "number") addIf(this.#numbers?.errorOf(value), path, errors);
-    else if (typeof value === "string") addIf(this.#strings?.errorOf(value), path, errors);
+    else if (typeof value === "number") addIf(this.#numbers.errorOf(value), path, errors);
+    else if (typeof value === "string") addIf(this.#strings.errorOf(value), path, errors);
     else if (Array.isArray(value)) this.#array?.explain(value, path, errors);
     else if (typeof value === "object" && value !== null)
       this.#object?.explain(value, path, errors);
-  }
-
-  #hasText(body: Buffer, start: number, end: number): boolean {
-    if (this.#manyTexts !== undefined)
-      return (
-        end - start <= textBytesMax && this.#manyTexts.has(body.toString("latin1", start, end))
-      );
-    for (const text of this.#texts) if (isSameText(text, body, start, end)) return true;
-    return false;
   }
 }
 
@@ -389,40 +339,22 @@ function addIf(rule: string | undefined, path: string, errors: ErrorList): void 
   if (rule !== undefined) errors.add(path, rule);
 }
 
-function isSameText(text: Buffer, body: Buffer, start: number, end: number): boolean {
-  if (text.length !== end - start) return false;
-  for (let at = 0; at < text.length; at++) if (text[at] !== body[start + at]) return false;
-  return true;
-}
-
-/** Maximum digits of a number whose digits are an exact integer. */
-const exactDigitsMax = 15;
-const powersOfTen = Array.from({ length: exactDigitsMax + 1 }, (_, power) => 10 ** power);
-
-/** Returns the value of a number token. Short decimals are converted without creating a text. */
-function numberAt(body: Buffer, start: number, end: number): number {
-  const first = body[start] === 0x2d ? start + 1 : start;
-  if (end - first > exactDigitsMax) return Number(body.toString("latin1", start, end));
-  let value = 0;
-  let point = end - 1;
-  for (let at = first; at < end; at++) {
-    const digit = body[at]! - 0x30;
-    if (digit === -2) point = at;
-    else if (digit < 0 || digit > 9) return Number(body.toString("latin1", start, end));
-    else value = 10 * value + digit;
-  }
-  // The quotient of two exact numbers is the nearest double, as for Number.
-  if (point < end - 1) value /= powersOfTen[end - 1 - point]!;
-  return first === start ? value : -value;
-}
-
 function typeName(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
+function isNumber(value: unknown): value is number {
+  return typeof value === "number";
+}
+
 function isInteger(value: unknown): boolean {
-  return typeof value === "number" && Number.isInteger(value);
+  return isNumber(value) && Number.isInteger(value);
+}
+
+/** Stored texts have no lone surrogates. */
+function isStorableText(value: unknown): value is string {
+  return typeof value === "string" && value.isWellFormed();
 }
 
 function withArticle(type: string): string {
@@ -445,38 +377,32 @@ function shownValues(values: readonly Scalar[]): string {
 
 class NumberRange {
   // An absent bound is NaN: every comparison with it is false.
-  readonly #minimum: number;
-  readonly #maximum: number;
-  readonly #exclusiveMinimum: number;
-  readonly #exclusiveMaximum: number;
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly above: number;
+  readonly below: number;
 
-  private constructor({
+  constructor({
     minimum = Number.NaN,
     maximum = Number.NaN,
     exclusiveMinimum = Number.NaN,
     exclusiveMaximum = Number.NaN,
   }: JsonSchema) {
-    this.#minimum = minimum;
-    this.#maximum = maximum;
-    this.#exclusiveMinimum = exclusiveMinimum;
-    this.#exclusiveMaximum = exclusiveMaximum;
+    this.minimum = minimum;
+    this.maximum = maximum;
+    this.above = exclusiveMinimum;
+    this.below = exclusiveMaximum;
   }
 
-  static of(schema: JsonSchema): NumberRange | undefined {
-    const bounds = [
-      schema.minimum,
-      schema.maximum,
-      schema.exclusiveMinimum,
-      schema.exclusiveMaximum,
-    ];
-    return bounds.every((bound) => bound === undefined) ? undefined : new NumberRange(schema);
+  get isAny(): boolean {
+    return [this.minimum, this.maximum, this.above, this.below].every(Number.isNaN);
   }
 
   errorOf(value: number): string | undefined {
-    if (value < this.#minimum) return `must be at least ${this.#minimum}`;
-    if (value > this.#maximum) return `must be at most ${this.#maximum}`;
-    if (value <= this.#exclusiveMinimum) return `must be more than ${this.#exclusiveMinimum}`;
-    if (value >= this.#exclusiveMaximum) return `must be less than ${this.#exclusiveMaximum}`;
+    if (value < this.minimum) return `must be at least ${this.minimum}`;
+    if (value > this.maximum) return `must be at most ${this.maximum}`;
+    if (value <= this.above) return `must be more than ${this.above}`;
+    if (value >= this.below) return `must be less than ${this.below}`;
     return undefined;
   }
 }
@@ -484,38 +410,30 @@ class NumberRange {
 class StringForm {
   readonly #min: number;
   readonly #max: number;
-  readonly #pattern: string;
+  readonly #pattern: string | undefined;
   readonly #test: TextTest | undefined;
-  readonly #bytesTest: BytesTest | undefined;
 
-  private constructor({
-    minLength = 0,
-    maxLength = Number.POSITIVE_INFINITY,
-    pattern,
-  }: JsonSchema) {
+  constructor({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: JsonSchema) {
     this.#min = minLength;
     this.#max = maxLength;
-    this.#pattern = pattern ?? "";
+    this.#pattern = pattern;
     this.#test = pattern === undefined ? undefined : compilePattern(pattern);
-    this.#bytesTest = pattern === undefined ? undefined : compileBytesPattern(pattern);
   }
 
-  static of(schema: JsonSchema): StringForm | undefined {
-    const { minLength, maxLength, pattern } = schema;
-    const isPlain = minLength === undefined && maxLength === undefined && pattern === undefined;
-    return isPlain ? undefined : new StringForm(schema);
+  get isAny(): boolean {
+    return this.#min === 0 && this.#max === Number.POSITIVE_INFINITY && this.#test === undefined;
   }
 
-  /** Checks a text without escapes, in UTF-8. */
-  passes(body: Buffer, start: number, end: number): boolean {
-    const bytes = end - start;
-    // A character has at most four bytes.
-    if (bytes > this.#max || bytes < 4 * this.#min) {
-      const characters = charactersIn(body, start, end);
-      if (characters > this.#max || characters < this.#min) return false;
-    }
-    if (this.#bytesTest === undefined) return true;
-    return bytes <= patternBytesMax && this.#bytesTest(body, start, end);
+  /** The check of the addon, for any of the texts. */
+  get check(): Omit<TextCheck, "texts"> {
+    const pattern = this.#pattern;
+    return {
+      charactersMin: this.#min,
+      charactersMax: this.#max,
+      bytesMax: pattern === undefined ? Number.POSITIVE_INFINITY : patternBytesMax,
+      steps: pattern === undefined ? [] : stepsOfPattern(pattern),
+      hasEnd: pattern !== undefined && hasEndOf(pattern),
+    };
   }
 
   errorOf(text: string): string | undefined {
@@ -528,15 +446,8 @@ class StringForm {
     if (this.#test === undefined) return undefined;
     if (bytes > patternBytesMax)
       return `must have at most ${patternBytesMax} bytes, because it has a pattern`;
-    return this.#test(text) ? undefined : `must match ${shortened(this.#pattern)}`;
+    return this.#test(text) ? undefined : `must match ${shortened(this.#pattern!)}`;
   }
-}
-
-/** Returns the number of characters (code points) of UTF-8. */
-function charactersIn(body: Buffer, start: number, end: number): number {
-  let count = 0;
-  for (let at = start; at < end; at++) if ((body[at]! & 0xc0) !== 0x80) count++;
-  return count;
 }
 
 function charactersOf(text: string): number {

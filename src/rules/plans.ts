@@ -11,7 +11,10 @@ export interface Plan {
   readonly rules: readonly CompiledRule[];
   /** Whether the members of the event must be found before the rules can be applied. */
   readonly needsMembers: boolean;
-  /** Whether the rules have no effect on an event without any member that they name. */
+  /**
+   * Whether an event is stored as it is if it has no member that the rules name, and passes the
+   * schema for sure.
+   */
   readonly isIdleWithoutMembers: boolean;
   /** What to do with plain items of the name. */
   readonly task: NameTask;
@@ -80,14 +83,15 @@ export class Plans {
   #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
     const readsAfterRename = this.#readsMembersAtAll || this.#schemas.size > 0;
     const onlyRules = schema === undefined && !this.#cutsUrls;
+    const onlySchema = !this.#cutsUrls && !this.#isCookieless;
     let needsMembers = !onlyRules;
-    let isIdleWithoutMembers = schema === undefined;
+    let isIdleWithoutMembers = schema === undefined || (onlySchema && rules.length === 0);
     for (const rule of rules) {
       needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
       isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
     }
     let kind: TaskKind = rules.length === 0 ? TaskKind.Unruled : TaskKind.Apply;
-    let argument = 0;
+    let argument = schema?.checks ?? 0;
     if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
     if (rules.length > 0 && onlyRules) {
       if (!this.#isCookieless && rules.every((rule) => this.#edits.has(rule))) {

@@ -4,7 +4,7 @@
 // decides whether the repetition goes on, and the engine has nothing to try again: the time is
 // linear. There are no groups and no `|`.
 
-import type { Buffer } from "node:buffer";
+import type { TextStep } from "../records/schema-checks.ts";
 
 /** Maximum bytes of a string that is compared with a pattern. A longer string does not match. */
 export const patternBytesMax = 4_096;
@@ -19,68 +19,33 @@ export function compilePattern(pattern: string): TextTest {
   return (text) => expression.test(text);
 }
 
-/** Tests [start, end) of a buffer, a text in UTF-8 of at most `patternBytesMax` bytes. */
-export type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
-
-/**
- * Returns a test of the bytes, which is faster than creating a text. If the pattern reads a
- * character that is not ASCII, the expression decides.
- */
-export function compileBytesPattern(pattern: string): BytesTest {
-  const test = compilePattern(pattern);
-  const steps = stepsOf(partsOf(pattern) as Part[]);
-  const hasEnd = hasEndOf(pattern);
-  return (bytes, start, end) => {
-    let at = start;
-    for (let step = 0; step < steps.length; step++) {
-      const { text, isMember, min, max } = steps[step]!;
-      const first = at + text.length;
-      if (first > end) return false;
-      for (let index = 0; at < first; at++, index++) if (bytes[at] !== text[index]) return false;
-      const last = Math.min(end, first + max);
-      while (at < last && isMember[bytes[at]!] === 1) at++;
-      if (at < last && bytes[at]! >= asciiCharacters)
-        return test(bytes.toString("utf8", start, end));
-      if (at - first < min) return false;
-    }
-    return !hasEnd || at === end;
-  };
-}
-
 const asciiCharacters = 128;
 
-/** Characters that must follow, and then a repetition, which may be empty. */
-interface Step {
-  readonly text: Uint8Array;
-  readonly isMember: Uint8Array;
-  readonly min: number;
-  readonly max: number;
-}
-
-/** Joins parts that are one ASCII character each, because comparing a text is faster. */
-function stepsOf(parts: readonly Part[]): readonly Step[] {
-  const steps: Step[] = [];
-  let text: number[] = [];
-  const add = (step: Omit<Step, "text">): void => {
-    steps.push({ text: Uint8Array.from(text), ...step });
-    text = [];
-  };
-  for (const { set, min, max } of parts) {
+/**
+ * Returns the steps of a pattern that `patternError` accepts, for the addon. They do not decide
+ * about a text in which a repetition reaches a character that is not ASCII.
+ */
+export function stepsOfPattern(pattern: string): readonly TextStep[] {
+  const steps: TextStep[] = [];
+  let text = "";
+  for (const { set, min, max } of partsOf(pattern) as Part[]) {
     const [first, last] = set.length === 1 ? set[0]! : [0, lastCodePoint];
-    if (min === 1 && max === 1 && first === last && first < asciiCharacters) text.push(first);
-    // Small integers are faster than infinity.
-    else add({ isMember: asciiOf(set), min, max: Math.min(max, patternBytesMax) });
+    if (min === 1 && max === 1 && first === last && first < asciiCharacters) {
+      // Comparing a text is faster than a set of one character after another.
+      text += String.fromCharCode(first);
+      continue;
+    }
+    steps.push({ text, codes: asciiOf(set), min, max });
+    text = "";
   }
-  if (text.length > 0) add({ isMember: asciiOf([]), min: 0, max: 0 });
+  if (text !== "") steps.push({ text, codes: [], min: 0, max: 0 });
   return steps;
 }
 
-/** Returns 1 for each ASCII character of a set. */
-function asciiOf(set: CharacterSet): Uint8Array {
-  const isMember = new Uint8Array(256);
-  for (const [first, last] of set)
-    isMember.fill(1, first, Math.max(first, Math.min(last + 1, asciiCharacters)));
-  return isMember;
+function asciiOf(set: CharacterSet): number[] {
+  return Array.from({ length: asciiCharacters }, (_, code) => code).filter((code) =>
+    intersects(set, only(code)),
+  );
 }
 
 /** Returns why a pattern cannot be used; undefined if it can. */
@@ -108,7 +73,8 @@ const lastCodePoint = 0x10_ffff;
 /** A class, an escape or a character, and then its repetition. */
 const partForm = /(\[(?:\\[\s\S]|[^\]\\])*\]|\\[\s\S]|[^\\[\]])([*+?]|\{\d+(?:,\d*)?\})?(\??)/uy;
 
-function hasEndOf(pattern: string): boolean {
+/** Returns whether a text that matches the pattern has nothing after it. */
+export function hasEndOf(pattern: string): boolean {
   return /(?<!\\)(?:\\\\)*\$$/.test(pattern);
 }
 

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "find_members.h"
 #include "find_names.h"
+#include "schema_checks.h"
 #include "text_hash.h"
 
 namespace fuzz {
@@ -37,6 +38,34 @@ constexpr size_t kRows = 4;
  * the last removes all. */
 constexpr uint32_t kRuleBits[] = {0, 1, 2, 7, 8};
 constexpr uint32_t kEveryPath = 8;
+
+constexpr uint32_t kJudgedPath = 4;
+static_assert(kSlots > std::size(kPaths));
+
+/** A schema that requires `a`, of which null and strings without escapes are
+ * sure, and names no other property. */
+struct Checks {
+  Words words;
+
+  Checks() {
+    const uint32_t schema = 1;
+    const uint32_t value = schema + penstock::kSchemaWords + 2 * penstock::kPropertyWords;
+    const uint32_t text = value + penstock::kValueWords;
+    words.resize(text + penstock::kTextWords + penstock::kCheckPadding);
+    words[schema + penstock::kSchemaRequired] = 1;
+    words[schema + penstock::kSchemaSlotBits] = 1;
+    uint32_t* const slot =
+        &words[schema + penstock::kSchemaWords +
+               penstock::property_slot(kJudgedPath, 1) * penstock::kPropertyWords];
+    slot[penstock::kPropertyPath] = kJudgedPath;
+    slot[penstock::kPropertyRequired] = 1;
+    slot[penstock::kPropertyValue] = value;
+    words[value + penstock::kValueTypes] = 1u << penstock::kNull;
+    words[value + penstock::kValueText] = text;
+    words[text + penstock::kTextCharactersMax] = UINT32_MAX;
+    words[text + penstock::kTextBytesMax] = UINT32_MAX;
+  }
+};
 
 /** The names of kPaths. The memory has exactly their size. */
 struct Names {
@@ -79,15 +108,28 @@ struct Found {
   }
 };
 
+/** What the rows have apart from their index. */
+struct RowsOf {
+  uint32_t rules = 0;
+  uint32_t schema = 0;
+  const Words* checks = nullptr;
+};
+
 /** Returns the entries and changes; none if the text or the table is not that
  * of the scan. */
 Found find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
-           const Words& rows, uint32_t flags, uint32_t rules) {
+           const Words& rows, uint32_t flags, const RowsOf& with) {
   static const Names names;
-  const penstock::MemberNames given{
-      names.text.data(), names.text.size(), names.slots.data(), kSlots, flags, names.filter};
+  const penstock::MemberNames given{names.text.data(),
+                                    names.text.size(),
+                                    names.slots.data(),
+                                    kSlots,
+                                    flags,
+                                    names.filter,
+                                    with.checks == nullptr ? nullptr : with.checks->data(),
+                                    with.checks == nullptr ? 0 : with.checks->size()};
   Words places;
-  for (const uint32_t row : rows) places.insert(places.end(), {row, rules});
+  for (const uint32_t row : rows) places.insert(places.end(), {row, with.rules, with.schema});
   const penstock::MemberRows of{table.data(), kRows, places.data(), rows.size()};
   penstock::CutList none{nullptr, 0, 1};
   const size_t count = scanner.find_members(text.data(), of, given, {nullptr, 0}, none);
@@ -108,6 +150,45 @@ Found find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, co
              size_t{found.changes[at + penstock::kChangeEdits]} * penstock::kEditWords)
     found.changes[0]++;
   return found;
+}
+
+/** Returns whether a found value passes the schema of Checks for sure. */
+bool is_sure(const uint32_t* entry) {
+  const uint32_t type = entry[penstock::kFoundType];
+  return entry[penstock::kFoundPath] != kJudgedPath || type == penstock::kNull ||
+         type == penstock::kPlainString || type == penstock::kEmptyString;
+}
+
+/** Checks that rows with a schema have the entries of rows without one, with
+ * what is sure, or none. */
+void check_schema(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
+                  const Words& table, const Words& rows, uint32_t flags) {
+  static const Checks checks;
+  const Words plain = find(scanner, text, table, rows, flags, {}).entries;
+  Words all;
+  Words unsure;
+  size_t at = 0;
+  for (const uint32_t row : rows) {
+    Words entries{row, penstock::kSchemaPath, 0, 0, 0, 0, 0, 0};
+    uint32_t missing = 1;
+    bool passes = true;
+    for (; at < plain.size() && plain[at] == row; at += penstock::kFoundWords) {
+      entries.insert(entries.end(), &plain[at], &plain[at] + penstock::kFoundWords);
+      const uint32_t path = plain[at + penstock::kFoundPath];
+      if (path == penstock::kContainerPath || (path != 0 && kPaths[path - 1].level != 0)) continue;
+      if (path == kJudgedPath) missing--;
+      if (is_sure(&plain[at])) entries.back() |= penstock::kFoundSure;
+      else passes = false;
+    }
+    if (missing == 0 && passes) entries[penstock::kFoundType] = penstock::kFoundSure;
+    else unsure.insert(unsure.end(), entries.begin(), entries.end());
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  const RowsOf listed{0, 1 | penstock::kAlsoListed, &checks.words};
+  check(find(scanner, text, table, rows, flags, listed).entries == all,
+        "members are judged by the schema of their row");
+  check(find(scanner, text, table, rows, flags, {0, 1, &checks.words}).entries == unsure,
+        "rows whose members pass for sure have no entry");
 }
 
 void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, uint32_t flags) {
@@ -154,8 +235,30 @@ void check_cuts(const std::vector<uint8_t>& text, Words& table, Words changes, u
     Words again(table.size());
     check(scanner.scan(cut.data(), cut.size(), again.data(), kRows) == penstock::ScanStatus::kOk,
           "an event without some members is JSON");
-    const Found left = find(scanner, cut, again, {0}, penstock::kHasPersonPaths, rules);
+    const Found left = find(scanner, cut, again, {0}, penstock::kHasPersonPaths, {rules});
     check(left.changes.size() == 1, "no member is left that a rule removes");
+  }
+}
+
+/** Checks that no writer produces must not lead out of their words, and must
+ * come to an end. */
+void check_wrong_checks(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
+                        const Words& table, const Words& rows) {
+  static const Checks checks;
+  uint32_t state = penstock::id_hash(text.data(), text.size()).low;
+  for (uint32_t round = 0; round < 16; round++) {
+    Words wrong = checks.words;
+    for (uint32_t changed = 0; changed < 4; changed++) {
+      state = penstock::spread(state + round);
+      const uint32_t bits = state >> 16;
+      const uint32_t value = bits % 3 == 0   ? penstock::spread(bits)
+                             : bits % 3 == 1 ? bits % 64
+                                             : static_cast<uint32_t>(wrong.size()) - bits % 16;
+      wrong[state % wrong.size()] = value;
+    }
+    if (round % 4 == 0) wrong.resize(state % wrong.size());
+    const uint32_t schema = round % 8 < 6 ? 1 : state % 64;
+    find(scanner, text, table, rows, penstock::kListsAll, {0, schema, &wrong});
   }
 }
 
@@ -213,18 +316,20 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
   constexpr uint32_t kAllFlags =
       penstock::kListsAll | penstock::kHasPersonPaths | penstock::kListsContainers;
   for (const uint32_t flags : {uint32_t{penstock::kHasPersonPaths}, kAllFlags}) {
-    const Found found = find(scanner, text, table, rows, flags, 0);
-    check(found == find(scanner, text, table, rows, flags, 0), "the same members are found again");
+    const Found found = find(scanner, text, table, rows, flags, {});
+    check(found == find(scanner, text, table, rows, flags, {}), "the same members are found again");
     check(found.changes.size() <= 1, "members are cut only by rules");
     for (size_t at = 0; at < found.entries.size(); at += penstock::kFoundWords)
       check_entry(text, &found.entries[at], flags);
+    check_schema(scanner, text, table, rows, flags);
   }
   for (const uint32_t rules : {1u, 2u, 3u}) {
-    const Found found = find(scanner, text, table, rows, penstock::kHasPersonPaths, rules);
+    const Found found = find(scanner, text, table, rows, penstock::kHasPersonPaths, {rules});
     check(found.entries.empty(), "members that are cut are not listed");
     if (found.changes.size() > 1) check_cuts(text, table, found.changes, rules);
   }
   check_names(text, table, rows.size());
+  check_wrong_checks(scanner, text, table, rows);
   // Tables that no scan produces must not lead out of the text.
   uint32_t state = penstock::id_hash(text.data(), text.size()).high;
   rows.push_back(kRows);
@@ -234,7 +339,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
         table[penstock::kHeaderWords + state % (table.size() - penstock::kHeaderWords)];
     const uint32_t before = word;
     word = round % 2 == 0 ? penstock::spread(state) : before + (state >> 8) % 5 - 2;
-    find(scanner, text, table, rows, kAllFlags, kRuleBits[state % std::size(kRuleBits)]);
+    find(scanner, text, table, rows, kAllFlags, {kRuleBits[state % std::size(kRuleBits)]});
     check_names(text, table, kRows);
     word = before;
   }
@@ -242,7 +347,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
   for (uint32_t round = 0; round < 16; round++) {
     state = penstock::spread(state + round);
     text[state % text.size()] = static_cast<uint8_t>("{}[],:\"x 1"[(state >> 24) % 10]);
-    find(scanner, text, table, rows, kAllFlags, kRuleBits[(state >> 8) % std::size(kRuleBits)]);
+    find(scanner, text, table, rows, kAllFlags, {kRuleBits[(state >> 8) % std::size(kRuleBits)]});
   }
 }
 

@@ -51,6 +51,7 @@ const core = [
   "json_walk",
   "name_set",
   "normalise",
+  "schema_checks",
   "stored_lines",
   "token_index",
   "text_repair",

@@ -135,4 +135,9 @@ export const plantedBugs = [
   ["find_members.cc", "cut_count++ == member.ordinal", "member.ordinal == 0"],
   ["find_members.cc", "is_first && text_[next] == ','", "text_[next] == ','"],
   ["find_members.cc", "if (cuts_.end <= cuts_.capacity) std::memcpy", "std::memcpy"],
+  ["find_members.cc", "if (is_sure && !is_listed) count_ = entry;", "if (is_sure) count_ = entry;"],
+  ["schema_checks.h", "missing_ -= slot[kPropertyRequired];", ""],
+  ["schema_checks.h", "offset <= length_ && count <= length_ - offset", "true"],
+  ["schema_checks.h", "offset - 1 < heads_", "offset != 0"],
+  ["schema_checks.cc", "head[kSchemaSlotBits] <= kSlotBitsMax", "true"],
 ];

@@ -104,7 +104,7 @@ function tasksOf(kinds: readonly TaskKind[], rules = 0): Uint32Array {
   tasks[RowTasks.Count] = kinds.length;
   tasks[RowTasks.ChangesEnd] = 1;
   for (const [index, kind] of kinds.entries())
-    tasks.set([7, kind, rules], RowTasks.Rows + index * RowTask.Words);
+    tasks.set([7, kind, kind === TaskKind.Edit ? rules : 0], RowTasks.Rows + index * RowTask.Words);
   return tasks;
 }
 
@@ -211,7 +211,7 @@ test("the addon returns the end of all changes if there is no space for them", (
 
 function slotsWith(count: number, sets = 0): Uint32Array {
   const words = Names.Words + 4 * NameSlot.Words + sets * SetMember.Words;
-  return new Uint32Array(words).with(Names.Slots, count);
+  return new Uint32Array(words).with(Names.Slots, count).with(Names.Sets, sets);
 }
 
 const noChanges = new Uint32Array(0);
@@ -231,6 +231,10 @@ test.each([
   ["slots that are not a power of two", (good: unknown[]) => good.with(3, slotsWith(3))],
   ["more slots than there are", (good: unknown[]) => good.with(3, slotsWith(8))],
   ["too many members to set", (good: unknown[]) => good.with(3, slotsWith(1, 33))],
+  [
+    "more members to set than there are",
+    (good: unknown[]) => good.with(3, slotsWith(4).with(Names.Sets, 1)),
+  ],
   ["slots that are missing", (good: unknown[]) => good.with(3, new Uint32Array(2))],
   ["a body of another length", (good: unknown[]) => good.with(0, Buffer.from("{}"))],
   ["a changed body", (good: unknown[]) => good.with(0, Buffer.alloc(30, 0x20))],

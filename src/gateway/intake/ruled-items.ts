@@ -70,6 +70,7 @@ export class RuledItems {
   /** The plans of rows. If it is not set, the plans are those of the names' values. */
   readonly #plans: (Plan | undefined)[] = [];
   #hasPlans = false;
+  #rules: CompiledRules | undefined = undefined;
   readonly #rulesOf: (CompiledRule | undefined)[] = [];
   readonly #checksOf: (SchemaCheck | undefined)[] = [];
   readonly #refusalsOf: string[] = [];
@@ -102,6 +103,7 @@ export class RuledItems {
   ): boolean {
     const tasks = this.#tasks;
     const view = this.#view;
+    this.#rules = rules;
     view.body = body;
     view.table = scanner.table;
     tasks[RowTasks.First] = first;
@@ -116,7 +118,7 @@ export class RuledItems {
     applier.begin(rules, request);
     const needsMembers = tasks[RowTasks.Members]! > 0;
     if (needsMembers) applier.find(scanner, body, tasks);
-    if (!needsMembers || tasks[RowTasks.Applied]! > 0) this.#apply(rules);
+    if (!needsMembers || tasks[RowTasks.Applied]! > 0) this.#apply();
     this.#changed.take(applier, view);
     return true;
   }
@@ -153,12 +155,14 @@ export class RuledItems {
       }
       if (this.#takesAll || kind !== TaskKind.Rewrite) {
         kind = plan?.task.kind ?? TaskKind.Unruled;
+        tasks[task + RowTask.Argument] = plan?.task.argument ?? 0;
         // An item without a name is dropped by the guards.
-        if (plan !== undefined && flags?.isIn(view) === true)
-          kind = plan.isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
+        if (plan !== undefined && flags?.isIn(view) === true && !needsMembers(kind)) {
+          kind = TaskKind.ListIfAny;
+          tasks[task + RowTask.Argument] = 0;
+        }
         const bytes = table[view.row + Row.ItemEnd]! - table[view.row + Row.ItemStart]!;
         if (needsMembers(kind) && bytes > slowItemBytesMax) kind = TaskKind.TooLarge;
-        tasks[task + RowTask.Argument] = plan?.task.argument ?? 0;
       }
       tasks[task + RowTask.Kind] = kind;
       if (kind !== TaskKind.Unruled) tasks[RowTasks.Ruled]!++;
@@ -167,7 +171,7 @@ export class RuledItems {
   }
 
   /** Applies the rules to the rows that are not finished yet. */
-  #apply({ namedPlans }: CompiledRules): void {
+  #apply(): void {
     const applier = this.#applier;
     const tasks = this.#tasks;
     const view = this.#view;
@@ -182,10 +186,7 @@ export class RuledItems {
       if (!hasMembers && kind !== TaskKind.Apply && kind !== TaskKind.Sampled) continue;
       const row = first + index;
       view.row = Header.Words + row * Row.Words;
-      const plan = this.#hasPlans
-        ? this.#plans[index]
-        : namedPlans.get(tasks[task + RowTask.Value]!);
-      const outcome = applier.apply(view, plan!, row, hasMembers);
+      const outcome = applier.apply(view, this.#planOf(index)!, row, hasMembers);
       tasks[task + RowTask.Kind] = outcome;
       if (outcome > Outcome.Changed) {
         this.#rulesOf[index] = applier.rule;
@@ -196,6 +197,11 @@ export class RuledItems {
       this.#isCookielessOf[index] = applier.cookielessId !== undefined;
       tasks[task + RowTask.Result] = applier.changeCount;
     }
+  }
+
+  #planOf(index: number): Plan | undefined {
+    if (this.#hasPlans) return this.#plans[index];
+    return this.#rules!.namedPlans.get(this.#tasks[taskAt(index) + RowTask.Value]!);
   }
 
   /** Forgets what `takeRows` decided: no item has been given to the rules. */
@@ -217,10 +223,12 @@ export class RuledItems {
         this.check = undefined;
         return Ruling.Same;
       case TaskKind.Edit:
-      case TaskKind.ListIfAny:
         this.check = undefined;
         this.isCookieless = false;
         return tasks[task + RowTask.Result] === 0 ? Ruling.Same : Ruling.Changed;
+      case TaskKind.ListIfAny:
+        this.check = this.#planOf(index)?.schema?.valid;
+        return Ruling.Same;
       case Ruling.Same:
       case Ruling.Changed:
         this.check = this.#checksOf[index];

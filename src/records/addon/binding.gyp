@@ -56,6 +56,7 @@
         "members.cc",
         "name_set.cc",
         "normalise.cc",
+        "schema_checks.cc",
         "stored_lines.cc",
         "texts.cc",
         "token_index.cc",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "change_items.h"
+#include "same_bytes.h"
 
 namespace penstock {
 namespace {
@@ -26,19 +27,37 @@ class Finder {
  public:
   Finder(TokenIndex& index, const uint8_t* text, const MemberNames& names, const FoundList& found,
          const EditList& edits, size_t edits_end) noexcept
-      : index_(index), text_(text), names_(names), found_(found), edits_(edits), edits_end_(edits_end) {
-    if ((names.flags & kListsAll) != 0) filter_ = ~uint64_t{0};
-  }
+      : index_(index),
+        text_(text),
+        names_(names),
+        found_(found),
+        edits_(edits),
+        judge_(names.checks, names.checks_length),
+        edits_end_(edits_end) {}
 
   size_t count() const noexcept { return count_; }
 
   size_t edits_end() const noexcept { return edits_end_; }
 
-  /** Lists the members of a row. Returns false if the text has changed. */
-  bool list(const uint32_t* row, uint32_t number) noexcept {
+  /**
+   * Lists the members of a row. If it has a schema, its result comes first; if all members pass it
+   * for sure, and `only_if_any`, nothing is listed. Returns false if the text has changed.
+   */
+  bool list(const uint32_t* row, uint32_t number, uint32_t schema, bool only_if_any) noexcept {
     row_ = number;
     rules_ = 0;
-    return walk_fields(row);
+    has_schema_ = schema != 0;
+    lists_all_ = (names_.flags & kListsAll) != 0;
+    const size_t entry = count_;
+    if (has_schema_) {
+      count_++;
+      judge_.open(schema);
+      lists_all_ = lists_all_ || judge_.reads_others();
+    }
+    filter_ = lists_all_ ? ~uint64_t{0} : names_.filter;
+    if (!walk_fields(row)) return false;
+    if (has_schema_) close_schema(row, entry, only_if_any);
+    return true;
   }
 
   /** Whether the last row must be listed, because not all of its rules could be applied. */
@@ -54,6 +73,7 @@ class Finder {
   bool edit(const uint32_t* row, uint32_t number, uint32_t rules, uint32_t& applied) noexcept {
     row_ = number;
     rules_ = rules;
+    filter_ = names_.filter;
     applied = applied_ = 0;
     needs_scan_ = 0;
     inserted_ = 0;
@@ -76,6 +96,15 @@ class Finder {
   }
 
  private:
+  /** Writes the entry of the schema, or removes all entries of the row. */
+  void close_schema(const uint32_t* row, size_t entry, bool only_if_any) noexcept {
+    const uint32_t properties = row[kFieldTypes] >> 4 * kProperties & 15;
+    const bool is_sure =
+        judge_.is_sure() && (properties == kObject || properties == kAbsent || properties == kNull);
+    if (is_sure && only_if_any) count_ = entry;
+    else put(entry, {row_, kSchemaPath, 0, 0, 0, 0, 0, is_sure ? kFoundSure : 0u});
+  }
+
   struct Member {
     uint32_t container;
     uint32_t ordinal;
@@ -111,104 +140,143 @@ class Finder {
 
   /** Walks the object at an offset. Returns false if there is no object. */
   bool walk_at(uint32_t offset, uint32_t level) noexcept {
-    cursor_ = seek(offset);
-    if (cursor_ == nullptr || cursor_ >= index_.end() || *cursor_ != offset) return false;
-    mark_ = index_.mark();
-    return text_[offset] == '{' && walk(level);
+    last_ = seek(offset);
+    if (last_ == nullptr || last_ >= index_.end() || *last_ != offset) return false;
+    set_ends();
+    if (text_[offset] != '{') return false;
+    last_ = walk(last_, level);
+    return last_ != nullptr;
   }
 
-  /** Takes the members of the object at the cursor, and passes it. */
-  bool walk(uint32_t level) noexcept {
-    const uint32_t start = *cursor_++;
+  /** Takes the members of the object at the cursor. Returns the cursor after it, or null. */
+  Cursor walk(Cursor cursor, uint32_t level) noexcept {
+    const uint32_t start = *cursor++;
     uint32_t ordinal = 0;
     uint32_t cut_count = 0;
     const bool sets = level == kPropertiesLevel && rules_ != 0 && has_sets();
     if (sets) reserve_sets(start);
-    if (!hold(1)) return false;
-    if (text_[*cursor_] == '}') {
-      cursor_++;
+    cursor = held(cursor, 1);
+    if (cursor == nullptr) return nullptr;
+    if (text_[*cursor] == '}') {
+      cursor++;
     } else {
       for (uint32_t separator = start;; ordinal++) {
-        if (!hold(kMemberTokens)) return false;
-        const uint32_t name = cursor_[0];
-        const uint32_t colon = cursor_[1];
-        if (colon - name < 2 || text_[name] != '"' || text_[colon] != ':') return false;
-        cursor_ += 2;
+        if (PENSTOCK_UNLIKELY(cursor >= near_)) cursor = held(cursor, kMemberTokens);
+        if (cursor == nullptr) return nullptr;
+        const uint32_t name = cursor[0];
+        const uint32_t colon = cursor[1];
+        if (colon - name < 2 || text_[name] != '"' || text_[colon] != ':') return nullptr;
         const uint32_t end = name_end(name, colon);
-        if ((filter_ & member_bit(text_ + name + 1, end - name - 2)) == 0) {
-          if (!skip() || !hold(1)) return false;
-        } else if (!pass_member(level, {start, ordinal, name, end, *cursor_, separator},
-                                cut_count)) {
-          return false;
+        cursor += 2;
+        if ((filter_ & member_bit(text_ + name + 1, end - name - 2)) != 0) {
+          const Member member{start, ordinal, name, end, *cursor, separator};
+          cursor = rules_ == 0 ? list_member(cursor, level, member)
+                               : edit_member(cursor, level, member, cut_count);
+        } else if (is_container(*cursor)) {
+          cursor = skip_container(cursor);
+        } else {
+          cursor++;
         }
-        separator = *cursor_++;
+        if (cursor == nullptr) return nullptr;
+        separator = *cursor++;
         if (text_[separator] == '}') break;
-        if (text_[separator] != ',') return false;
+        if (text_[separator] != ',') return nullptr;
       }
       ordinal++;
     }
     if (sets) finish_sets(ordinal > cut_count);
     if (rules_ == 0 && (names_.flags & kListsContainers) != 0)
-      put(count_++, {row_, kContainerPath, start, ordinal, start, start, cursor_[-1] + 1, level});
-    return true;
+      put(count_++, {row_, kContainerPath, start, ordinal, start, start, cursor[-1] + 1, level});
+    return cursor;
   }
 
-  /** Passes the value of a member, and lists or edits the member if its name has a path. */
-  bool pass_member(uint32_t level, const Member& member, uint32_t& cut_count) noexcept {
+  /**
+   * Lists the member whose value is at the cursor, if its name has a path. Returns the cursor at
+   * the token after the value, or null.
+   */
+  Cursor list_member(Cursor cursor, uint32_t level, const Member& member) noexcept {
+    const uint8_t* const name = text_ + member.start + 1;
+    const uint32_t path = slot_of(level, name, member.name_end - member.start - 2)[kSlotPath];
+    const bool in_properties = level == kPropertiesLevel;
+    const bool is_listed = path != kUnnamedPath || (lists_all_ && in_properties);
+    // The entry of an object precedes those of its members, but its end is not known yet.
+    const size_t place = count_;
+    count_ += is_listed;
+    cursor = pass_value(cursor, in_properties, path);
+    if (cursor == nullptr || !is_listed) return cursor;
+    const uint32_t end = value_end(member.value, *cursor);
+    uint32_t type = type_of(member.value, end);
+    if (has_schema_ && in_properties) {
+      const SentValue value{text_ + member.value, end - member.value, static_cast<TokenType>(type)};
+      if (judge_.take(path, *name == '$', value)) type |= kFoundSure;
+    }
+    put(place,
+        {row_, path, member.container, member.ordinal, member.start, member.value, end, type});
+    return cursor;
+  }
+
+  /** Like list_member, but edits the member if a rule does. */
+  Cursor edit_member(Cursor cursor, uint32_t level, const Member& member,
+                     uint32_t& cut_count) noexcept {
     const uint8_t* const name = text_ + member.start + 1;
     const uint32_t* const slot = slot_of(level, name, member.name_end - member.start - 2);
-    const uint32_t path = slot[kSlotPath];
-    const bool in_properties = level == kPropertiesLevel;
     const uint32_t editing = slot[kSlotEditedBy] & rules_;
-    const size_t place = count_;
-    const bool is_listed =
-        rules_ == 0 && (path != kUnnamedPath || ((names_.flags & kListsAll) != 0 && in_properties));
-    // The entry of an object precedes those of its members, but its end is not known yet.
-    if (is_listed) count_++;
-    const bool has_level = in_properties && (path == kSetLevel || path == kSetOnceLevel) &&
-                           (names_.flags & kHasPersonPaths) != 0;
-    if (has_level && text_[member.value] == '{') {
-      if (!walk(path)) return false;
-    } else if (!skip()) {
-      return false;
-    }
-    if (!hold(1)) return false;
-    if (!is_listed && editing == 0) return true;
-    uint32_t end = *cursor_;
-    while (end > member.value + 1 && is_space(text_[end - 1])) end--;
-    if (editing != 0) {
-      if (edit_member(slot, member, end, cut_count)) applied_ |= editing & (~editing + 1);
+    cursor = pass_value(cursor, level == kPropertiesLevel, slot[kSlotPath]);
+    if (cursor == nullptr || editing == 0) return cursor;
+    const uint32_t end = value_end(member.value, *cursor);
+    bool is_changed = true;
+    if (slot[kSlotEdit] == kRemoveMember) {
+      cut_member(member, {end, *cursor, cut_count++ == member.ordinal});
+      note_type(slot[kSlotRowPart], kAbsent);
+    } else if (slot[kSlotEdit] == kHashMember) {
+      is_changed = hash_member(slot, member.value, end);
     } else {
-      put(place, {row_, path, member.container, member.ordinal, member.start, member.value, end,
-                  type_of(member.value, end)});
+      is_changed = set_member(slot[kSlotEdit] - kSetMember, member.value, end);
     }
-    return true;
+    if (is_changed) applied_ |= editing & (~editing + 1);
+    return cursor;
   }
 
-  /** Returns whether a member is changed. */
-  bool edit_member(const uint32_t* slot, const Member& member, uint32_t end,
-                   uint32_t& cut_count) noexcept {
-    const uint32_t edit = slot[kSlotEdit];
-    if (edit == kRemoveMember) {
-      cut_member(member, end, cut_count++ == member.ordinal);
-      note_type(slot[kSlotRowPart], kAbsent);
-      return true;
-    }
-    if (edit != kHashMember) return set_member(edit - kSetMember, member.value, end);
-    const uint32_t type = type_of(member.value, end);
+  /** Passes the value at the cursor, and takes its members if they can have paths. */
+  Cursor pass_value(Cursor cursor, bool in_properties, uint32_t path) noexcept {
+    if (!is_container(*cursor)) return cursor + 1;
+    const bool has_level = in_properties && (path == kSetLevel || path == kSetOnceLevel) &&
+                           (names_.flags & kHasPersonPaths) != 0;
+    if (!has_level || text_[*cursor] != '{') return skip_container(cursor);
+    cursor = walk(cursor, path);
+    return cursor == nullptr ? nullptr : held(cursor, 1);
+  }
+
+  /** Returns the end of a value without the white space before the next token. */
+  uint32_t value_end(uint32_t start, uint32_t next) const noexcept {
+    while (next > start + 1 && is_space(text_[next - 1])) next--;
+    return next;
+  }
+
+  struct Cut {
+    /** The end of the value, and the offset of the next token. */
+    uint32_t end;
+    uint32_t next;
+    /** No member is left before it. */
+    bool is_first;
+  };
+
+  /** Cuts a member with one comma. */
+  void cut_member(const Member& member, const Cut& of) noexcept {
+    const auto [end, next, is_first] = of;
+    put_edit({is_first ? member.start : member.separator,
+              is_first && text_[next] == ',' ? next + 1 : end, 0, 0});
+  }
+
+  /** Returns whether a value is replaced by its hash. */
+  bool hash_member(const uint32_t* slot, uint32_t value, uint32_t end) noexcept {
+    const uint32_t type = type_of(value, end);
     if (type == kEscapedString) unsure_ = true;
     if (type < kNumber || unsure_) return false;
-    put_edit({member.value, end, 0, kHashedText});
+    put_edit({value, end, 0, kHashedText});
     inserted_ += kHashTextBytes;
     note_type(slot[kSlotRowPart], kPlainString);
     return true;
-  }
-
-  /** Cuts a member with one comma. `is_first`: no member is left before it. */
-  void cut_member(const Member& member, uint32_t end, bool is_first) noexcept {
-    const uint32_t next = *cursor_;
-    put_edit({is_first ? member.start : member.separator,
-              is_first && text_[next] == ',' ? next + 1 : end, 0, 0});
   }
 
   /** Sets a member that the event has. */
@@ -291,14 +359,14 @@ class Finder {
     const uint32_t hash = member_hash(level, name, length);
     const size_t mask = names_.slot_count - 1;
     size_t slot = hash & mask;
-    for (size_t probes = 0; probes < names_.slot_count; probes++, slot = (slot + 1) & mask) {
+    for (size_t probes = 0; probes <= mask; probes++, slot = (slot + 1) & mask) {
       const uint32_t* const words = names_.slots + slot * kSlotWords;
-      const uint32_t start = words[kSlotNameStart];
       const uint32_t end = words[kSlotNameEnd];
+      if (words[kSlotHash] == hash && words[kSlotLevel] == level && end <= names_.text_length &&
+          end - words[kSlotNameStart] == length && length <= end &&
+          same_bytes(names_.text + (end - length), name, length))
+        return words;
       if (end == 0) return kNoWords;
-      if (words[kSlotHash] != hash || words[kSlotLevel] != level) continue;
-      if (start > end || end > names_.text_length || end - start != length) continue;
-      if (std::memcmp(names_.text + start, name, length) == 0) return words;
     }
     return kNoWords;
   }
@@ -312,7 +380,7 @@ class Finder {
       std::memcpy(found_.words + place * kFoundWords, entry.words, sizeof entry.words);
   }
 
-  uint32_t type_of(uint32_t start, uint32_t end) const noexcept {
+  TokenType type_of(uint32_t start, uint32_t end) const noexcept {
     switch (text_[start]) {
       case '"':
         if (end - start <= 2) return kEmptyString;
@@ -333,41 +401,45 @@ class Finder {
     return end;
   }
 
-  /** Passes the value at the cursor. */
-  bool skip() noexcept {
-    const uint8_t first = text_[*cursor_];
-    if (first != '{' && first != '[') {
-      cursor_++;
-      return true;
-    }
+  bool is_container(uint32_t offset) const noexcept {
+    return text_[offset] == '{' || text_[offset] == '[';
+  }
+
+  /** Returns the cursor at the token after an object or array, or null. */
+  Cursor skip_container(Cursor cursor) noexcept {
     for (uint32_t depth = 0;;) {
-      const uint8_t c = text_[*cursor_++];
-      if (c == '{' || c == '[') {
-        depth++;
-      } else if ((c == '}' || c == ']') && --depth == 0) {
-        return true;
-      }
-      if (!hold(1)) return false;
+      const uint8_t c = text_[*cursor++];
+      cursor = held(cursor, 1);
+      if (cursor == nullptr) return nullptr;
+      if (c == '{' || c == '[') depth++;
+      else if ((c == '}' || c == ']') && --depth == 0) return cursor;
     }
   }
 
-  /** Loads more tokens if necessary. Returns false if there are fewer than `count`. */
-  bool hold(std::ptrdiff_t count) noexcept {
-    if (PENSTOCK_UNLIKELY(cursor_ >= mark_)) {
-      cursor_ = index_.more(cursor_);
-      if (cursor_ == nullptr) return false;
-      mark_ = index_.mark();
+  /** Loads more tokens if necessary. Returns null if there are fewer than `count`. */
+  Cursor held(Cursor cursor, std::ptrdiff_t count) noexcept {
+    if (PENSTOCK_UNLIKELY(cursor >= mark_)) {
+      cursor = index_.more(cursor);
+      if (cursor == nullptr) return nullptr;
+      set_ends();
     }
-    return index_.end() - cursor_ >= count;
+    return end_ - cursor >= count ? cursor : nullptr;
+  }
+
+  void set_ends() noexcept {
+    mark_ = index_.mark();
+    end_ = index_.end();
+    near_ = end_ - index_.first() < kMemberTokens ? index_.first()
+                                                  : std::min(mark_, end_ - (kMemberTokens - 1));
   }
 
   /** Returns the cursor at an offset. Most objects follow the last one in the index. */
   Cursor seek(uint32_t offset) noexcept {
     const Cursor end = index_.end();
-    if (cursor_ == nullptr || cursor_ >= end || *cursor_ > offset || offset > end[-1])
+    if (last_ == nullptr || last_ >= end || *last_ > offset || offset > end[-1])
       return index_.seek(text_, offset);
     std::ptrdiff_t step = 8;
-    Cursor from = cursor_;
+    Cursor from = last_;
     while (end - from > step && from[step] < offset) {
       from += step;
       step *= 2;
@@ -384,15 +456,22 @@ class Finder {
   const MemberNames& names_;
   const FoundList& found_;
   const EditList& edits_;
+  SchemaJudge judge_;
   size_t edits_end_;
-  /** Most members have no slot. */
-  uint64_t filter_ = names_.filter;
-  Cursor cursor_ = nullptr;
+  /** The end of the last object. */
+  Cursor last_ = nullptr;
   Cursor mark_ = nullptr;
+  Cursor end_ = nullptr;
+  /** For a cursor before it, the tokens of a member are held. */
+  Cursor near_ = nullptr;
   size_t count_ = 0;
   /** The row that is taken, and the rules that edit members of it. */
   uint32_t row_ = 0;
   uint32_t rules_ = 0;
+  bool has_schema_ = false;
+  bool lists_all_ = false;
+  /** Most members have no slot. */
+  uint64_t filter_ = 0;
   /** The rules that have edited members of the row, and words of its change. */
   uint32_t applied_ = 0;
   uint32_t needs_scan_ = 0;
@@ -438,7 +517,10 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows
       uint32_t applied = 0;
       if (!finder.edit(row, number, task[kTaskArgument], applied)) return kCannotFind;
       task[kTaskResult] = applied == 0 ? 0 : ++counts[kTasksChanges];
-      if (finder.unsure()) kind = kRowToList;
+      if (finder.unsure()) {
+        kind = kRowToList;
+        task[kTaskArgument] = 0;
+      }
       if (applied != 0)
         counts[kTasksChangedBytes] +=
             row[kItemEnd] - row[kItemStart] + static_cast<uint32_t>(finder.inserted());
@@ -447,8 +529,9 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows
     }
     if (kind == kRowToApply) to_apply++;
     if (kind != kRowToList && kind != kRowToListIfAny) continue;
+    const uint32_t schema = task[kTaskArgument];
     const size_t before = finder.count();
-    if (!finder.list(row, number)) return kCannotFind;
+    if (!finder.list(row, number, schema, kind == kRowToListIfAny)) return kCannotFind;
     const bool any = finder.count() != before;
     task[kTaskResult] = any ? 1 : 0;
     if (any || kind == kRowToList) to_apply++;

@@ -4,16 +4,18 @@
 // checks that both files agree.
 //
 // The members of a row are listed, or edited: then the row gets a change in the form that
-// change_items.h describes.
+// change_items.h describes. The members that are listed are also judged by the schema of the row. If
+// all pass for sure, they need not be listed.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
-// the tokens are those of the last scan. The text, the offsets of the table and the names are not
-// trusted. No byte outside the text, the names, the rows and the lists is touched.
+// the tokens are those of the last scan. The text, the offsets of the table, the names and the
+// checks are not trusted. No byte outside of them, the rows and the lists is touched.
 
 #pragma once
 
 #include "event_scan.h"
 #include "row_tasks.h"
+#include "schema_checks.h"
 #include "token_index.h"
 
 namespace penstock {
@@ -33,17 +35,30 @@ enum FoundWord : uint32_t {
 /** Values of kFoundPath that are not paths. */
 inline constexpr uint32_t kUnnamedPath = 0;
 inline constexpr uint32_t kContainerPath = UINT32_MAX;
+inline constexpr uint32_t kSchemaPath = UINT32_MAX - 1;
 
-/** The words before the hash table of names. The members to set follow the table. */
+/** The parts of kFoundType. */
+enum FoundTypePart : uint32_t {
+  kFoundToken = 15,
+  /** The value, or in an entry of a schema every property, passes for sure. */
+  kFoundSure = 16,
+};
+
+/**
+ * The words before the hash table of names. The members to set and the checks of
+ * the schemas follow the table.
+ */
 enum NamesWord : uint32_t {
   /** The sum of NamesFlag. */
   kNamesFlags = 0,
   /** The lower half of the filter, which has a bit for each name. */
   kNamesFilterLow = 1,
   kNamesFilterHigh = 2,
-  /** A power of two. */
+  /** Number of slots, a power of two. At least one slot is free. */
   kNamesSlots = 3,
-  kNamesWords = 4,
+  /** Number of members to set. */
+  kNamesSets = 4,
+  kNamesWords = 5,
 };
 
 enum NamesFlag : uint32_t {
@@ -129,13 +144,14 @@ struct MemberNames {
   size_t text_length;
   /** Open addressing with linear probing by the hash of level and name. */
   const uint32_t* slots;
-  /** A power of two. At least one slot is free. */
   size_t slot_count;
   uint32_t flags;
   uint64_t filter;
   /** At most kSetsMax members, in the order in which they are added. */
   const uint32_t* sets;
   size_t set_count;
+  const uint32_t* checks;
+  size_t checks_length;
 };
 
 struct FoundList {

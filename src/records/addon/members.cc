@@ -130,13 +130,16 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   const size_t slots_end = kNamesWords + slot_count * kSlotWords;
   if (!is_power_of_two(slot_count) || slots_end > slots.length)
     return throw_type_error(env, "findMembers: the number of slots must be a power of two");
-  const size_t set_count = (slots.length - slots_end) / kSetWords;
-  if (set_count > kSetsMax) return throw_type_error(env, "findMembers: too many members to set");
+  const size_t set_count = head[kNamesSets];
+  const size_t sets_end = slots_end + set_count * kSetWords;
+  if (set_count > kSetsMax || sets_end > slots.length)
+    return throw_type_error(env, "findMembers: the members to set are missing");
   const MemberNames names{
       names_text.bytes,   names_text.length,
       head + kNamesWords, slot_count,
       head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
       head + slots_end,   set_count,
+      head + sets_end,    slots.length - sets_end,
   };
   const FoundList list{found.words, found.length / kFoundWords};
   const EditList edits{changes.words, changes.length};

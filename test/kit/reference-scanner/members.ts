@@ -58,7 +58,8 @@ function namesIn(text: Uint8Array, words: Uint32Array): Names {
     });
   }
   const sets: SetWords[] = [];
-  for (let at = slotsEnd; at < words.length; at += SetMember.Words) {
+  const setsEnd = slotsEnd + words[NamesWord.Sets]! * SetMember.Words;
+  for (let at = slotsEnd; at < setsEnd; at += SetMember.Words) {
     const word = (index: number): number => words[at + index]!;
     const same = text.subarray(word(SetMember.SameStart), word(SetMember.SameEnd));
     sets.push({
@@ -104,6 +105,7 @@ export function findMembersInTree(
         continue;
       }
       tasks[task + RowTask.Kind] = TaskKind.List;
+      tasks[task + RowTask.Argument] = 0;
     }
     const before = entries.length;
     for (const { isContainer, level, entry } of members) {
