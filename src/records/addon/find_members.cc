@@ -301,7 +301,8 @@ class Finder {
     return false;
   }
 
-  /** Adds an edit without an effect for each member to set, because edits are in ascending order. */
+  /** Adds an edit without an effect for each member to set, because edits are in ascending order.
+   */
   void reserve_sets(uint32_t object) noexcept {
     first_set_ = edits_end_;
     absent_sets_ = 0;
@@ -340,8 +341,8 @@ class Finder {
   void note_type(uint32_t part, uint32_t type) noexcept {
     if (part == kRowPartSpan) needs_scan_ = 1;
     else if (part != kNoRowPart)
-      property_types_ =
-          (property_types_ & ~(uint32_t{15} << (part & 31))) | (type & 15) << (part & 31);
+      property_types_ = (property_types_ & ~(uint32_t{15} << (part & 31))) | (type & 15)
+                                                                                 << (part & 31);
   }
 
   struct Edit {
@@ -351,7 +352,8 @@ class Finder {
   void put_edit(const Edit& edit) noexcept {
     const size_t at = edits_end_;
     edits_end_ += kEditWords;
-    if (edits_end_ <= edits_.capacity) std::memcpy(edits_.words + at, edit.words, sizeof edit.words);
+    if (edits_end_ <= edits_.capacity)
+      std::memcpy(edits_.words + at, edit.words, sizeof edit.words);
   }
 
   /** Returns the words of the name's slot, or words of zero. */

@@ -4,8 +4,8 @@
 // checks that both files agree.
 //
 // The members of a row are listed, or edited: then the row gets a change in the form that
-// change_items.h describes. The members that are listed are also judged by the schema of the row. If
-// all pass for sure, they need not be listed.
+// change_items.h describes. The members that are listed are also judged by the schema of the row.
+// If all pass for sure, they need not be listed.
 //
 // The items must be plain: names are compared byte by byte, without their escapes. The offsets of
 // the tokens are those of the last scan. The text, the offsets of the table, the names and the
@@ -174,6 +174,7 @@ inline constexpr size_t kCannotFind = SIZE_MAX;
  * written. Returns kCannotFind if the text is not the one whose tokens are in the index.
  */
 size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows,
-                    const MemberNames& names, const FoundList& found, const EditList& cuts) noexcept;
+                    const MemberNames& names, const FoundList& found,
+                    const EditList& cuts) noexcept;
 
 }  // namespace penstock

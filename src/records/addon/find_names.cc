@@ -27,7 +27,8 @@ uint32_t last_word(const uint8_t* name, size_t length) noexcept {
 uint32_t mixed(uint32_t hash, uint32_t word) noexcept { return (hash ^ word) * 0x85ebca6b; }
 
 /** Writes the value, the task and the removals of a name. */
-void take_name(const KnownNames& names, const uint8_t* name, size_t length, uint32_t* task) noexcept {
+void take_name(const KnownNames& names, const uint8_t* name, size_t length,
+               uint32_t* task) noexcept {
   const uint32_t hash = known_name_hash(name, length);
   const size_t mask = names.slot_count - 1;
   // If all slots are taken, other bits of the hash choose the name to replace.

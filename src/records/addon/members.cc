@@ -90,7 +90,8 @@ napi_value find_names_call(napi_env env, napi_callback_info info) {
   if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 4 ||
       !get_body(env, arguments[0], body) || !get_table(env, arguments[1], table) ||
       !get_words(env, arguments[2], slots) || !get_tasks(env, arguments[3], table, tasks)) {
-    return throw_type_error(env, "findNames: expects a body, a table, slots, and tasks of its rows");
+    return throw_type_error(env,
+                            "findNames: expects a body, a table, slots, and tasks of its rows");
   }
   const size_t slot_count = slots.length / kNameWords;
   if (!is_power_of_two(slot_count))
@@ -111,8 +112,9 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   Table found{};
   Table changes{};
   if (napi_get_cb_info(env, info, &count, arguments, &self, nullptr) != napi_ok || count < 6 ||
-      !get_body(env, arguments[0], body) || !get_body(env, arguments[2], names_text) || !get_words(env, arguments[3], slots) ||
-      !get_words(env, arguments[4], found) || !get_words(env, arguments[5], changes)) {
+      !get_body(env, arguments[0], body) || !get_body(env, arguments[2], names_text) ||
+      !get_words(env, arguments[3], slots) || !get_words(env, arguments[4], found) ||
+      !get_words(env, arguments[5], changes)) {
     return throw_type_error(env, "findMembers: expects a body, tasks, names, slots and two lists");
   }
   Binding* const binding = get_idle_binding(env, self);

@@ -36,8 +36,8 @@ enum RowTaskWord : uint32_t {
   kTaskValue = 0,
   kTaskKind = 1,
   /**
-   * Of a row to list: the offset of the checks of its schema, or 0. Of a row to edit: a bit for each
-   * of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
+   * Of a row to list: the offset of the checks of its schema, or 0. Of a row to edit: a bit for
+   * each of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
    */
   kTaskArgument = 2,
   /** The result of findMembers. */
@@ -62,8 +62,8 @@ enum TaskKind : uint32_t {
   /** The members must be listed, and then the rules applied. */
   kRowToList = 6,
   /**
-   * The same, but the event is stored as it is if it has no listed member, and passes its schema for
-   * sure. Result: whether the rules must be applied.
+   * The same, but the event is stored as it is if it has no listed member, and passes its schema
+   * for sure. Result: whether the rules must be applied.
    */
   kRowToListIfAny = 7,
   /**
@@ -87,6 +87,8 @@ struct RowTasks {
   uint32_t* words;
 };
 
-inline bool needs_members(uint32_t task) noexcept { return task >= kRowToList && task <= kRowToEdit; }
+inline bool needs_members(uint32_t task) noexcept {
+  return task >= kRowToList && task <= kRowToEdit;
+}
 
 }  // namespace penstock
