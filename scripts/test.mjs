@@ -26,7 +26,7 @@ function runTests(args, { isRelease }) {
   if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
   // Without this, the folder would keep every version of each file.
-  rmSync(strippedDir, { recursive: true, force: true });
+  rmSync(strippedDir, { recursive: true, force: true, maxRetries: 10 });
   const first = run(args);
   const rerun = args.length === 0 ? rerunFailures(first) : undefined;
   const flaky = rerun?.flaky ?? [];

@@ -44,6 +44,26 @@ test.each([
   expect(status).toBe(1);
 });
 
+test("penstock serve fails if the connection addon is missing, before it waits for NATS", () => {
+  const build = "src/records/addon/build";
+  symlinkSync(path.join(root, build), path.join(folder, build));
+  onTestFinished(() => rmSync(path.join(folder, build)));
+  const nowhere = "nats://127.0.0.1:1";
+  const { status, stderr } = run(
+    "serve",
+    "--nats-url",
+    nowhere,
+    "--port",
+    "0",
+    "--admin-port",
+    "0",
+  );
+  expect(stderr).toMatch(
+    /^penstock: the native connection addon \S+\.node does not load: it is not built\. .*\n$/,
+  );
+  expect(status).toBe(1);
+});
+
 test("penstock doctor reports a missing native scanner", () => {
   const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
   expect(checks).toContainEqual(

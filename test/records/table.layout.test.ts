@@ -1,21 +1,17 @@
-import { afterEach, expect, test, vi } from "vitest";
-import type { loadNativeModule } from "../../src/platform/base/native-module.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { loadAddon } from "../../src/records/native.ts";
 
-const { built } = vi.hoisted(() => ({ built: { change: (layout: object) => layout } }));
-vi.mock("../../src/platform/base/native-module.ts", async (original) => {
-  const actual = await original<{ loadNativeModule: typeof loadNativeModule }>();
-  const load: typeof loadNativeModule = (...args) => {
-    const addon = actual.loadNativeModule(...args) as { layout: object };
-    return { ...addon, layout: built.change(addon.layout) };
-  };
-  return { loadNativeModule: load };
-});
-afterEach(() => vi.resetModules());
+let loads = 0;
 
+/** Loads the addon with another layout, by a new copy of native.ts, which has not checked it. */
 async function load(change: (layout: Record<string, number>) => object): Promise<unknown> {
-  built.change = (layout) => change({ ...(layout as Record<string, number>) });
-  const { loadAddon } = await import("../../src/records/native.ts");
-  return loadAddon();
+  const addon = loadAddon() as { layout: Readonly<Record<string, number>> };
+  const { layout } = addon;
+  onTestFinished(() => void Object.assign(addon, { layout }));
+  addon.layout = change({ ...layout }) as typeof layout;
+  const copy = `../../src/records/native.ts?copy=${loads++}`;
+  const native = (await import(copy)) as typeof import("../../src/records/native.ts");
+  return native.loadAddon();
 }
 
 test("the addon loads only with the table layout of the program", async () => {

@@ -1,35 +1,49 @@
-import { existsSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import fs, {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { serveEffects } from "../../../src/app/effects.ts";
 import { comparisonFolder } from "../../../src/commands/effects/rebuild.ts";
-import * as writerLock from "../../../src/readers/effects/store/sqlite/database.ts";
+import { takeWriterLock } from "../../../src/readers/effects/store/sqlite/database.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { silent, temporaryFolder } from "../../kit/processes.ts";
 
-const wasLocked = vi.hoisted((): boolean[] => []);
-vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), async (original) => {
-  const { replaceDatabase, ...others } = await original();
-  return {
-    ...others,
-    replaceDatabase(names) {
-      const kept = replaceDatabase(names);
-      const { takeWriterLock } = writerLock;
-      try {
-        takeWriterLock(names.file).close();
-        wasLocked.push(false);
-      } catch {
-        wasLocked.push(true);
-      }
-      return kept;
-    },
-  };
-});
+/** Records whether the database has a writer at each moment when another file gets its name. */
+function watchReplacements(file: string): boolean[] {
+  const wasLocked: boolean[] = [];
+  const { renameSync } = fs;
+  const spy = vi.spyOn(fs, "renameSync").mockImplementation((from, to) => {
+    if (to === file) wasLocked.push(hasWriter(file));
+    renameSync(from, to);
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  });
+  return wasLocked;
+}
+
+function hasWriter(file: string): boolean {
+  try {
+    takeWriterLock(file).close();
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 test("effects verify reports that it cannot create the comparison database", () => {
   const file = path.join(temporaryFolder(), "file");
@@ -90,6 +104,7 @@ test("effects rebuild repairs a change that effects verify has found", async () 
   ).rejects.toThrow("");
   expect(said.out).toContain("the database differs from the streams (1 message)");
 
+  const wasLocked = watchReplacements(file);
   expect((await run("effects", "rebuild")).out).toContain(
     `Rebuilt ${file}. The previous database is ${file}.before-rebuild\n`,
   );

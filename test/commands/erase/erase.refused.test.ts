@@ -81,9 +81,9 @@ test("erase rejects invalid arguments", async () => {
 });
 
 test("erase rejects an effects database of another installation", async () => {
-  for (const of of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
-    onTestFinished(() => of.remove());
-    const place = await of.newDatabase();
+  for (const databases of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
+    onTestFinished(() => databases.remove());
+    const place = await databases.newDatabase();
     const store = await openedStore(place);
     onTestFinished(() => store.close());
     await store.commit(commitOf(0, { members: [personRow("ada", { projectId: "shop" })] }));

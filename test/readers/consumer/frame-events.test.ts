@@ -1,11 +1,17 @@
-import { expect, test, vi } from "vitest";
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import { afterAll, expect, test } from "vitest";
 import { frameEvents, UuidWindow } from "../../../src/readers/consumer/frame-events.ts";
 
 // Node has crypto.hash since 20.12, and the package also runs on earlier versions of 20.
-vi.mock("node:crypto", async (original) => ({
-  ...(await original<typeof import("node:crypto")>()),
-  hash: undefined,
-}));
+const { hash } = crypto;
+setHash(undefined);
+afterAll(() => setHash(hash));
+
+function setHash(value: typeof crypto.hash | undefined): void {
+  Object.assign(crypto, { hash: value });
+  syncBuiltinESMExports();
+}
 
 class ToldWindow extends UuidWindow {
   readonly keys: string[] = [];

@@ -107,8 +107,8 @@ test("a gateway that starts late has the salts of the days that are not over", a
   await first.provide("shop");
   const late = saltsAt(place, clock);
   await late.provide("shop");
-  for (const of of [day - 1, day, day + 1])
-    expect(hexOf(late.saltOf("shop", of)!)).toBe(hexOf(first.saltOf("shop", of)!));
+  for (const one of [day - 1, day, day + 1])
+    expect(hexOf(late.saltOf("shop", one)!)).toBe(hexOf(first.saltOf("shop", one)!));
 });
 
 test("a gateway whose clock is wrong neither creates nor erases salts of other days, and reports it", async () => {

@@ -2,8 +2,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import type { Column } from "../../../../src/platform/base/table.ts";
 import { PostgresStore } from "../../../../src/readers/effects/store/postgres/store.ts";
+import * as tables from "../../../../src/readers/effects/store/rows/tables.ts";
 import { SqliteStore } from "../../../../src/readers/effects/store/sqlite/store.ts";
 import { postgresForFile } from "../../../kit/for-file.ts";
 import { asked } from "../../../kit/postgres-rows.ts";
@@ -87,18 +89,10 @@ test("a new and an upgraded PostgreSQL database have the recorded schema", async
 });
 
 test("an added column does not change the existing upgrades", async () => {
-  const tables = "../../../../src/readers/effects/store/rows/tables.ts";
-  vi.doMock(tables, async (original) => {
-    const all = Object.entries(await original<Record<string, unknown>>());
-    return Object.fromEntries(all.map(([name, value]) => [name, withLaterColumn(value)]));
-  });
-  vi.resetModules();
-  // Other test files of this process must not get modules that were imported with the mock.
-  onTestFinished(() => {
-    vi.doUnmock(tables);
-    vi.resetModules();
-  });
-  const path = "../../../../src/readers/effects/store/rows/schema.ts";
+  const exported: readonly unknown[] = Object.values(tables);
+  for (const table of new Set(exported.filter(isTable))) addColumnForTest(table);
+  // A new copy, which reads the tables with the column.
+  const path = "../../../../src/readers/effects/store/rows/schema.ts?copy";
   const { postgres, schemaFrom, schemaVersion, sqlite } = (await import(path)) as Schema;
   for (const dialect of [sqlite, postgres]) {
     expect(schemaFrom(0, dialect).join("\n")).toContain("added_later");
@@ -110,9 +104,20 @@ test("an added column does not change the existing upgrades", async () => {
 
 type Schema = typeof import("../../../../src/readers/effects/store/rows/schema.ts");
 
-function withLaterColumn(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || !("types" in value)) return value;
-  const { columns, types } = value as unknown as { columns: string[]; types: object };
-  const added = { added_later: { type: "text" } };
-  return { ...value, columns: [...columns, "added_later"], types: { ...types, ...added } };
+interface ChangeableTable {
+  readonly columns: string[];
+  readonly types: Record<string, Column<string>>;
+}
+
+function isTable(value: unknown): value is ChangeableTable {
+  return typeof value === "object" && value !== null && "types" in value;
+}
+
+function addColumnForTest({ columns, types }: ChangeableTable): void {
+  columns.push("added_later");
+  types["added_later"] = { type: "text" };
+  onTestFinished(() => {
+    columns.pop();
+    delete types["added_later"];
+  });
 }
