@@ -9,7 +9,10 @@ import {
   type RuleEdit,
 } from "./compiled-rule.ts";
 
-/** Returns undefined if the addon cannot apply one of the actions. */
+/**
+ * Returns undefined if the addon cannot apply one of the actions, or if two of them change the same
+ * path.
+ */
 export function editsOf(actions: readonly CompiledAction[]): readonly RuleEdit[] | undefined {
   const edits = actions.flatMap((action): (RuleEdit | undefined)[] => {
     switch (action.kind) {
@@ -22,7 +25,9 @@ export function editsOf(actions: readonly CompiledAction[]): readonly RuleEdit[]
         return [undefined];
     }
   });
-  return edits.every((edit) => edit !== undefined && edit.path > lastTopPath)
+  const paths = new Set(edits.map((edit) => edit?.path));
+  return paths.size === edits.length &&
+    edits.every((edit) => edit !== undefined && edit.path > lastTopPath)
     ? (edits as RuleEdit[])
     : undefined;
 }

@@ -7,6 +7,7 @@ import { Typos } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
 import { readSentAt } from "../../src/gateway/intake/plain-protocol.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";
+import { endOfSlice } from "../../src/gateway/intake/work-size.ts";
 import type { ChangeFunctions } from "../../src/records/item-changes.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { JsonRecordWriter } from "../../src/records/record.ts";
@@ -166,7 +167,12 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
       abandon() {},
     },
   };
-  items.takeRows(job, 0, scanner.table[Header.RowCount]!);
+  const rows = scanner.table[Header.RowCount]!;
+  for (let start = 0; start < rows; ) {
+    const end = endOfSlice(scanner.table, start, { rows, isSlow: additions !== undefined, rules });
+    items.takeRows(job, start, end);
+    start = end;
+  }
   if (sink.length > room)
     throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
   const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);

@@ -5,10 +5,11 @@ import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { PropertyShift } from "../../src/records/table.ts";
 import { type CompiledRule, RuleEffect } from "../../src/rules/compiled-rule.ts";
-import type { Action, Rule, RuleMode } from "../../src/rules/rules-file.ts";
+import type { Action, Rule, RuleMode, Scalar } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
+const hmac = (text: string) => createHmac("sha256", secret).update(text).digest("hex");
 const noEmails = compiled([ruleOf({}, { kind: "remove", paths: ["email", "$set.email"] })]);
 
 /** The properties whose type the table has. */
@@ -126,8 +127,6 @@ describe("properties that are not an object", () => {
 
 describe("actions", () => {
   const event = (properties: unknown) => ({ event: "e", distinct_id: "u", properties });
-  const hmac = (text: string) => createHmac("sha256", secret).update(text).digest("hex");
-
   test("hash replaces texts, numbers, objects and arrays by the HMAC of their text", () => {
     const rules = compiled([ruleOf({}, { kind: "hash", paths: ["a", "b", "c", "d", "e"] })]);
     const sent = event({ a: "tel", b: 42, c: { d: 1 }, d: null, e: "" });
@@ -222,6 +221,21 @@ describe("samples", () => {
       ids.length;
     expect(share).toBeGreaterThan(0.23);
     expect(share).toBeLessThan(0.27);
+  });
+
+  test("hold for events whose names are not known yet, next to rules that edit others", () => {
+    const names = ["a", "b", "c"];
+    const rules = compiled([
+      ruleOf({ event: ["a"] }, { kind: "sample", share: 0.5 }),
+      ruleOf({ event: ["b"] }, { kind: "remove", paths: ["email"] }),
+    ]);
+    const batch = Array.from({ length: 60 }, (_, index) => ({
+      event: names[index % 3],
+      distinct_id: `u${index}`,
+    }));
+    const [first, second] = [1, 2].map(() => take({ batch }, { rules }));
+    expect(first!.filtered).toBeGreaterThan(0);
+    expect(second!.filtered).toBe(first!.filtered);
   });
 
   test("have the same ids, wherever the id is and however it is spelled", () => {
@@ -335,9 +349,24 @@ test.each(["enforce", "observe"] as const)("%s: counts a hash of what can be has
   );
 });
 
-const removed = ["a", "b", "$set.a", "$set_once.c", "$current_url", "distinct_id2"];
-const removals = removed.map((path) => ruleOf({}, { kind: "remove", paths: [path, "both"] }));
-const memberNames = ["a", "b", "c", "both", "$current_url", "x", "$set"];
+const edited = ["a", "b", "$set.a", "$set_once.c", "$current_url", "distinct_id2"];
+const editing = [
+  ...edited.map((path) => ruleOf({}, { kind: "remove", paths: [path, "both"] })),
+  ruleOf({}, { kind: "hash", paths: ["c", "$set.d", "$set_once.a"] }),
+  ruleOf({ event: ["f"] }, { kind: "hash", paths: ["c", "distinct_id"] }),
+  ruleOf(
+    {},
+    {
+      kind: "set",
+      values: new Map<string, Scalar>([
+        ["y", 'a "text"'],
+        ["$screen_name", null],
+      ]),
+    },
+  ),
+  ruleOf({ event: ["f"] }, { kind: "set", values: new Map<string, Scalar>([["z", 1]]) }),
+];
+const memberNames = [..."abcxyz", "both", "$current_url", "$screen_name", "$set", "distinct_id"];
 const properties = fc.dictionary(
   fc.constantFrom(...memberNames),
   fc.oneof(fc.jsonValue({ maxDepth: 1 }), fc.dictionary(fc.constantFrom("a", "c", "d"), fc.nat(9))),
@@ -357,23 +386,39 @@ const sentEvents = fc
     events.map(({ $set, ...rest }, at) => (at % 2 === 0 ? { $set, ...rest } : { ...rest, $set })),
   );
 
-test("rules that only remove members do the same as together with another rule", () => {
-  // A plan with another action is applied in JavaScript, and one without in the addon.
-  const other = ruleOf({}, { kind: "hash", paths: ["no-event-has-this"] });
+test("rules that the addon applies do the same as together with another rule", () => {
+  // A plan with another action is applied in JavaScript.
+  const other = ruleOf({}, { kind: "cut", bytes: new Map([["no-event-has-this", 1]]) });
   fc.assert(
     fc.property(sentEvents, fc.nat(2), (events, indent) => {
-      const [only, mixed] = [compiled(removals), compiled([...removals, other])];
+      const [only, mixed] = [compiled(editing), compiled([...editing, other])];
       const body = JSON.stringify({ batch: events }, null, indent);
       const [native, inTurn] = [only, mixed].map((rules) => take(body, { rules }));
       const withoutUuid = (lines: readonly string[]) =>
         lines.map((line) => line.replace(/"uuid":"[^"]*"/, ""));
       expect(withoutUuid(native!.lines)).toEqual(withoutUuid(inTurn!.lines));
       const countsOf = (rules: typeof only) =>
-        rules.rules.slice(0, removals.length).map(({ counts }) => [...counts]);
+        rules.rules.slice(0, editing.length).map(({ counts }) => [...counts]);
       expect(countsOf(only)).toEqual(countsOf(mixed));
     }),
     { numRuns: 300 },
   );
+});
+
+test("two actions of a rule for the same member are applied in turn", () => {
+  const rules = compiled([
+    ruleOf(
+      {},
+      { kind: "set", values: new Map([["x", 1]]) },
+      { kind: "hash", paths: ["x"] },
+      { kind: "set", values: new Map([["y", 2]]) },
+      { kind: "remove", paths: ["y"] },
+    ),
+  ]);
+  for (const properties of [{}, { x: "sent", y: 1 }])
+    expect(take({ event: "e", distinct_id: "u", properties }, { rules }).records).toMatchObject([
+      { properties: { x: hmac("1") }, rules: 5 },
+    ]);
 });
 
 test("rules that only remove members hold for any number of rules and events", () => {
@@ -392,6 +437,25 @@ test("rules that only remove members hold for any number of rules and events", (
     expect(records).toHaveLength(500);
     for (const record of records) expect(record["properties"]).toEqual(left);
   }
+});
+
+test("rules apply to all events of a large request whose events get further members", () => {
+  const batch = Array.from({ length: 1_500 }, (_, index) => ({
+    event: index % 10 === 9 ? "drop" : "e",
+    distinct_id: "u",
+    properties: { email: 1, index },
+  }));
+  const rules = compiled([
+    ruleOf({ event: ["drop"] }, { kind: "drop" }),
+    ruleOf({}, { kind: "remove", paths: ["email"] }),
+  ]);
+  const { records, filtered } = take({ batch }, { rules, additions: '"added":true' });
+  expect(filtered).toBe(150);
+  expect(records.map(({ properties }) => properties)).toEqual(
+    batch
+      .filter(({ event }) => event === "e")
+      .map(({ properties: { index } }) => ({ added: true, index })),
+  );
 });
 
 test("an event has only its own members, whatever events and rules came before it", () => {

@@ -122,7 +122,7 @@ export class ItemTaker {
     const ruled = this.#ruled;
     if (job.additions !== undefined) {
       // Each item must be rewritten before the rules see it.
-      ruled.forget();
+      ruled.forget(first);
       return true;
     }
     try {
@@ -131,7 +131,7 @@ export class ItemTaker {
       if (bug instanceof OutOfMemoryError) throw bug;
       // The items are then given to the rules one by one, so that only the faulty one fails.
       this.#reportOnce(bug);
-      ruled.forget();
+      ruled.forget(first);
       return true;
     }
   }

@@ -155,6 +155,8 @@ export class RuledItems {
       }
       if (this.#takesAll || kind !== TaskKind.Rewrite) {
         kind = plan?.task.kind ?? TaskKind.Unruled;
+        // Only `findNames` knows whether the distinct id is in the sample.
+        if (kind === TaskKind.Sampled) kind = TaskKind.Apply;
         tasks[task + RowTask.Argument] = plan?.task.argument ?? 0;
         // An item without a name is dropped by the guards.
         if (plan !== undefined && flags?.isIn(view) === true && !needsMembers(kind)) {
@@ -183,7 +185,7 @@ export class RuledItems {
       const hasMembers =
         kind === TaskKind.List ||
         (kind === TaskKind.ListIfAny && tasks[task + RowTask.Result] !== 0);
-      if (!hasMembers && kind !== TaskKind.Apply && kind !== TaskKind.Sampled) continue;
+      if (!hasMembers && kind !== TaskKind.Apply) continue;
       const row = first + index;
       view.row = Header.Words + row * Row.Words;
       const outcome = applier.apply(view, this.#planOf(index)!, row, hasMembers);
@@ -204,10 +206,10 @@ export class RuledItems {
     return this.#rules!.namedPlans.get(this.#tasks[taskAt(index) + RowTask.Value]!);
   }
 
-  /** Forgets what `takeRows` decided: no item has been given to the rules. */
-  forget(): void {
+  /** Notes that no item of a slice has been given to the rules. `first` is its first row. */
+  forget(first: number): void {
     const tasks = this.#tasks;
-    tasks[RowTasks.First] = 0;
+    tasks[RowTasks.First] = first;
     for (let at = RowTasks.Rows; at < tasks.length; at += RowTask.Words)
       tasks[at + RowTask.Kind] = TaskKind.Rewrite;
   }
