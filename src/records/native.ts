@@ -9,7 +9,7 @@ import type { LineFunctions } from "./lines.ts";
 import * as lines from "./lines.ts";
 import type { NameFunctions } from "./name-table.ts";
 import * as names from "./name-table.ts";
-import * as checks from "./schema-checks.ts";
+import { checkLayout } from "./schema-checks.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
@@ -69,7 +69,7 @@ function ofThisVersion(addon: Addon): Addon {
     ...members,
     ...changes,
     ...names,
-    ...checks,
+    ...checkLayout,
     Part,
   }).flatMap(([group, numbers]) =>
     Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),

@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import type { TokenType } from "./table.ts";
 
 /** The words of a schema. The slots of its properties follow, a hash table by their paths. */
-export const SchemaWord = {
+const SchemaWord = {
   /** Number of required properties. */
   Required: 0,
   /** The check of properties that the schema does not name, or a value of OtherProperties. */
@@ -16,9 +16,9 @@ export const SchemaWord = {
   Words: 3,
 } as const;
 
-export const OtherProperties = { Any: 0, None: 0xffff_ffff } as const;
+const OtherProperties = { Any: 0, None: 0xffff_ffff } as const;
 
-export const PropertySlot = {
+const PropertySlot = {
   /** 0 in a free slot. */
   Path: 0,
   /** 1 if the property is required. */
@@ -28,7 +28,7 @@ export const PropertySlot = {
   Words: 3,
 } as const;
 
-export const ValueWord = {
+const ValueWord = {
   /** A bit for each TokenType of which every value passes. */
   Types: 0,
   /** The check of numbers, or 0 if none passes for sure. */
@@ -39,7 +39,7 @@ export const ValueWord = {
 } as const;
 
 /** A bound is a double in two words. Ascending doubles follow, if only these pass. */
-export const NumberWord = {
+const NumberWord = {
   /** 1 if the number must be an integer. */
   Integer: 0,
   Minimum: 1,
@@ -51,7 +51,7 @@ export const NumberWord = {
 } as const;
 
 /** The spans of texts follow, if only these pass, and then the steps of a pattern. */
-export const TextWord = {
+const TextWord = {
   CharactersMin: 0,
   CharactersMax: 1,
   BytesMax: 2,
@@ -64,10 +64,10 @@ export const TextWord = {
 } as const;
 
 /** The offset of the first word of a text in UTF-8, and its number of bytes. */
-export const TextSpan = { Start: 0, Bytes: 1, Words: 2 } as const;
+const TextSpan = { Start: 0, Bytes: 1, Words: 2 } as const;
 
 /** Bytes that must follow, and then characters of a set. */
-export const PatternStep = {
+const PatternStep = {
   Text: 0,
   /** A bit for each ASCII character. */
   Set: 2,
@@ -77,15 +77,15 @@ export const PatternStep = {
 } as const;
 
 /** Words of 0 after the checks, so that one comparison shows that the first words of a check exist. */
-export const CheckPadding = { Words: 10 } as const;
+const CheckPadding = { Words: 10 } as const;
 
-export interface SchemaChecks {
+interface SchemaChecks {
   readonly properties: readonly PropertyCheck[];
   /** The check of other properties: false if there must be none, undefined for any. */
   readonly other: ValueCheck | false | undefined;
 }
 
-export interface PropertyCheck {
+interface PropertyCheck {
   readonly path: number;
   readonly isRequired: boolean;
   /** Undefined if no value passes for sure. */
@@ -232,5 +232,17 @@ function propertySlot(path: number, slotBits: number): number {
   return slotBits === 0 ? 0 : Math.imul(path, 0x9e37_79b1) >>> (32 - slotBits);
 }
 
-/** Slots of samples. They differ if the addon has another hash function. */
-export const SlotSample = { Small: propertySlot(5, 3), Large: propertySlot(40_000, 10) } as const;
+/** The numbers that the addon has as well. */
+export const checkLayout = {
+  SchemaWord,
+  OtherProperties,
+  PropertySlot,
+  ValueWord,
+  NumberWord,
+  TextWord,
+  TextSpan,
+  PatternStep,
+  CheckPadding,
+  /** Slots of samples. They differ if the addon has another hash function. */
+  SlotSample: { Small: propertySlot(5, 3), Large: propertySlot(40_000, 10) },
+} as const;
