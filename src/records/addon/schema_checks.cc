@@ -80,7 +80,9 @@ bool read_number(const SentValue& value, NumberRange& range) noexcept {
   const bool is_negative = value.bytes[0] == '-';
   const uint8_t* const first = value.bytes + is_negative;
   range.has_fraction = false;
-  if (end - first <= kExactDigits) {
+  // 15 digits and a point, or an integer of 16 digits, for which the cast returns the nearest
+  // double.
+  if (end - first <= kExactDigits + 1) {
     uint64_t number = 0;
     const uint8_t* at = take_digits(first, end, number);
     range.low = 0;
