@@ -71,10 +71,17 @@ const PatternStep = {
   Text: 0,
   /** A bit for each ASCII character. */
   Set: 2,
+  /** Numbers of characters. */
   Min: 6,
   Max: 7,
-  Words: 8,
+  /** A value of OtherCharacters. */
+  Others: 8,
+  Words: 9,
 } as const;
+
+/** The characters of a set beyond ASCII. If there are some, the addon is not sure of these. */
+export const OtherCharacters = { None: 0, All: 1, Some: 2 } as const;
+type OtherCharacters = (typeof OtherCharacters)[keyof typeof OtherCharacters];
 
 /** Words of 0 after the checks, so that one comparison shows that the first words of a check exist. */
 const CheckPadding = { Words: 10 } as const;
@@ -125,6 +132,7 @@ export interface TextStep {
   readonly text: string;
   /** The ASCII characters of a set. */
   readonly codes: readonly number[];
+  readonly others: OtherCharacters;
   readonly min: number;
   readonly max: number;
 }
@@ -192,10 +200,10 @@ export class SchemaCheckWriter {
       .map((text) => Buffer.from(text))
       .sort((one, other) => one.length - other.length || one.compare(other))
       .flatMap((text) => this.#addBytes(text));
-    const stepWords = steps.flatMap(({ text, codes, min, max }) => {
+    const stepWords = steps.flatMap(({ text, codes, others, min, max }) => {
       const set = [0, 0, 0, 0];
       for (const code of codes) set[code >>> 5]! |= 1 << (code & 31);
-      return [...this.#addBytes(Buffer.from(text)), ...set, min, Math.min(max, wordMax)];
+      return [...this.#addBytes(Buffer.from(text)), ...set, min, Math.min(max, wordMax), others];
     });
     return this.#addWords([
       Math.min(charactersMin, wordMax),
@@ -232,9 +240,6 @@ function propertySlot(path: number, slotBits: number): number {
   return slotBits === 0 ? 0 : Math.imul(path, 0x9e37_79b1) >>> (32 - slotBits);
 }
 
-/** Slots of samples. They differ if the addon has another hash function. */
-const SlotSample = { Small: propertySlot(5, 3), Large: propertySlot(40_000, 10) } as const;
-
 /** The numbers that the addon has as well. */
 export const checkLayout = {
   SchemaWord,
@@ -245,6 +250,8 @@ export const checkLayout = {
   TextWord,
   TextSpan,
   PatternStep,
+  OtherCharacters,
   CheckPadding,
-  SlotSample,
+  /** Slots of samples. They differ if the addon has another hash function. */
+  SlotSample: { Small: propertySlot(5, 3), Large: propertySlot(40_000, 10) },
 } as const;

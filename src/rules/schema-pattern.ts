@@ -4,7 +4,7 @@
 // decides whether the repetition goes on, and the engine has nothing to try again: the time is
 // linear. There are no groups and no `|`.
 
-import type { TextStep } from "../records/schema-checks.ts";
+import { OtherCharacters, type TextStep } from "../records/schema-checks.ts";
 
 /** Maximum bytes of a string that is compared with a pattern. A longer string does not match. */
 export const patternBytesMax = 4_096;
@@ -23,7 +23,7 @@ const asciiCharacters = 128;
 
 /**
  * Returns the steps of a pattern that `patternError` accepts, for the addon. They do not decide
- * about a text in which a repetition reaches a character that is not ASCII.
+ * about a character that is not ASCII if the set has only some of these.
  */
 export function stepsOfPattern(pattern: string): readonly TextStep[] {
   const steps: TextStep[] = [];
@@ -35,10 +35,10 @@ export function stepsOfPattern(pattern: string): readonly TextStep[] {
       text += String.fromCharCode(first);
       continue;
     }
-    steps.push({ text, codes: asciiOf(set), min, max });
+    steps.push({ text, codes: asciiOf(set), others: othersOf(set), min, max });
     text = "";
   }
-  if (text !== "") steps.push({ text, codes: [], min: 0, max: 0 });
+  if (text !== "") steps.push({ text, codes: [], others: OtherCharacters.None, min: 0, max: 0 });
   return steps;
 }
 
@@ -46,6 +46,14 @@ function asciiOf(set: CharacterSet): number[] {
   return Array.from({ length: asciiCharacters }, (_, code) => code).filter((code) =>
     intersects(set, only(code)),
   );
+}
+
+function othersOf(set: CharacterSet): TextStep["others"] {
+  const [first, last] = set.at(-1) ?? [0, 0];
+  if (last < asciiCharacters) return OtherCharacters.None;
+  return first <= asciiCharacters && last === lastCodePoint
+    ? OtherCharacters.All
+    : OtherCharacters.Some;
 }
 
 /** Returns why a pattern cannot be used; undefined if it can. */

@@ -275,6 +275,19 @@ test("the addon is sure of ASCII texts that match a pattern, and of no text that
   expect(Math.min(...Object.values(seen)), JSON.stringify(seen)).toBeGreaterThan(100);
 }, 30_000);
 
+test.each([
+  ["^[^@]+@[^@]+$", "grüße@例え", true],
+  ["^[^@]{3}$", "é€😀", true],
+  ["^[^@]{3}$", "é€😀é", false],
+  ["^[^@]{2}", "é€😀", true],
+  ["^[a-z]+", "aé", true],
+  ["^[a-z]+$", "aé", false],
+  // The class has the characters beyond ASCII except white space.
+  ["^\\S+$", "é", false],
+])("for the pattern %s, it is known whether the addon is sure of %s", (pattern, one, isSure) => {
+  expect(isSureOf(valueRules({ pattern }), JSON.stringify(one))).toBe(isSure);
+});
+
 test("the addon is not sure of a long text with a pattern", () => {
   const rules = valueRules({ pattern: "^a*$" });
   expect(isSureOf(rules, `"${"a".repeat(patternBytesMax)}"`)).toBe(true);

@@ -80,7 +80,9 @@ bool read_number(const SentValue& value, NumberRange& range) noexcept {
   const bool is_negative = value.bytes[0] == '-';
   const uint8_t* const first = value.bytes + is_negative;
   range.has_fraction = false;
-  if (end - first <= kExactDigits) {
+  // 15 digits and a point, or an integer of 16 digits, for which the cast returns the nearest
+  // double.
+  if (end - first <= kExactDigits + 1) {
     uint64_t number = 0;
     const uint8_t* at = take_digits(first, end, number);
     range.low = 0;
@@ -216,16 +218,23 @@ bool SchemaJudge::matches(const uint32_t* steps, size_t count, bool has_end, con
     if (first_text == nullptr || length > bytes - at || !same_bytes(first_text, text + at, length))
       return false;
     at += length;
-    const size_t first = at;
-    const size_t last = std::min(bytes, at + step[kStepMax]);
     const uint32_t* const set = step + kStepSet;
-    for (; at < last; at++) {
+    const uint32_t max = step[kStepMax];
+    const uint32_t others = step[kStepOthers];
+    uint32_t characters = 0;
+    for (; at < bytes; at++) {
       const uint8_t c = text[at];
-      // The set has no other characters than those of ASCII.
-      if (c > 0x7F) return false;
-      if ((set[c / 32] >> c % 32 & 1) == 0) break;
+      if ((c & 0xC0) == 0x80 && others == kAllOthers) continue;
+      if (characters == max) break;
+      if (c <= 0x7F) {
+        if ((set[c / 32] >> c % 32 & 1) == 0) break;
+      } else {
+        if (others == kNoOthers) break;
+        if (others != kAllOthers) return false;
+      }
+      characters++;
     }
-    if (at - first < step[kStepMin]) return false;
+    if (characters < step[kStepMin]) return false;
   }
   return !has_end || at == bytes;
 }

@@ -83,9 +83,19 @@ enum PatternStep : uint32_t {
   kStepText = 0,
   /** A bit for each ASCII character. */
   kStepSet = 2,
+  /** Numbers of characters. */
   kStepMin = 6,
   kStepMax = 7,
-  kStepWords = 8,
+  /** A value of OtherCharacters. */
+  kStepOthers = 8,
+  kStepWords = 9,
+};
+
+/** The characters of a set beyond ASCII. */
+enum OtherCharacters : uint32_t {
+  kNoOthers = 0,
+  kAllOthers = 1,
+  kSomeOthers = 2,
 };
 
 /** Words after the checks, so that one comparison shows whether the first words of a check exist.
