@@ -136,13 +136,9 @@ void SchemaJudge::open(uint32_t schema) noexcept {
 }
 
 bool SchemaJudge::passes(const uint32_t* check, const SentValue& value) const noexcept {
-  switch (value.type) {
-    case kNumber: return passes_number(check[kValueNumber], value);
-    case kPlainString:
-    case kEmptyString:
-      return value.length >= 2 && passes_text(check[kValueText], value.bytes + 1, value.length - 2);
-    default: return false;
-  }
+  if (value.type == kNumber) return passes_number(check[kValueNumber], value);
+  if (value.type != kPlainString && value.type != kEmptyString) return false;
+  return value.length >= 2 && passes_text(check[kValueText], value.bytes + 1, value.length - 2);
 }
 
 bool SchemaJudge::passes_number(uint32_t offset, const SentValue& value) const noexcept {
@@ -213,8 +209,9 @@ bool SchemaJudge::matches(const uint32_t* steps, size_t count, bool has_end, con
   size_t at = 0;
   for (size_t index = 0; index < count; index++) {
     const uint32_t* const step = steps + index * kStepWords;
-    const size_t length = step[kStepText + kSpanBytes];
-    const uint8_t* const first_text = text_at(step + kStepText);
+    const uint32_t* const span = step + kStepText;
+    const size_t length = span[kSpanBytes];
+    const uint8_t* const first_text = text_at(span);
     if (first_text == nullptr || length > bytes - at || !same_bytes(first_text, text + at, length))
       return false;
     at += length;
