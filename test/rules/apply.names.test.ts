@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { compileRules } from "../../src/rules/compile.ts";
+import { noPrivacy } from "../../src/rules/rules-file.ts";
 import { matchesPattern } from "../../src/rules/text-patterns.ts";
 import { take } from "../kit/items.ts";
-import { compiled, ruleOf } from "./compiled-rules.ts";
+import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
 const long = "x".repeat(55);
 const names = [
@@ -116,5 +118,28 @@ test("a name that replaces another in the table of names does not change its rul
         .map((number) => (number % 10 === 5 ? "renamed" : `event ${number}`));
       expect(stored).toEqual(expected);
     }
+  }
+});
+
+test("a rewritten item with a new name does not change the schemas of the items after it", () => {
+  const properties = { required: ["total"] };
+  const schemas = [{ event: "order", version: 3, mode: "stamp", properties } as const];
+  const rules = compileRules({ rules: [], privacy: noPrivacy, schemas }, { version: 5, secret });
+  const order = '{"event":"order","distinct_id":"u","properties":{"total":1}}';
+  for (let round = 0; round < 100; round++) {
+    // After a while, the table of names is full. The name of the orders is known.
+    const filling = Array.from({ length: 20 }, (_, at) => ({ event: `e${round} ${at}` }));
+    take(JSON.stringify(filling), { rules });
+    take(`[${order}]`, { rules });
+    const renamed = Array.from(
+      { length: 9 },
+      (_, at) => String.raw`{"\u0065vent":"new ${round} ${at}","distinct_id":"u"}`,
+    );
+    const { records } = take(`[${[...renamed, order, order].join()}]`, { rules });
+    const stamps = records.flatMap(({ schema }) => (schema === undefined ? [] : [schema]));
+    expect(stamps).toEqual([
+      { version: 3, ok: true },
+      { version: 3, ok: true },
+    ]);
   }
 });

@@ -214,7 +214,8 @@ export class ItemTaker {
       item = whole;
       ruled = this.#ruledAlone;
       at = (item.row - Header.Words) / Row.Words;
-      const items = { body: item.body, scanner: this.#scannerOf(job, item) };
+      const keepsNames = job.additions === undefined;
+      const items = { body: item.body, scanner: this.#scannerOf(job, item), keepsNames };
       if (!ruled.takeRows(job.rules!, job, items, { first: at, end: at + 1 })) return item;
       ruling = ruled.rulingOf(at);
     }

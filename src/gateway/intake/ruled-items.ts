@@ -40,6 +40,8 @@ export type Ruling = (typeof Ruling)[keyof typeof Ruling];
 interface ScannedItems {
   readonly body: Buffer;
   readonly scanner: Scanner;
+  /** Whether no new name may replace a known one, because rulings about other items depend on it. */
+  readonly keepsNames?: boolean;
 }
 
 /** The indexes of rows, from the first one to before `end`. */
@@ -98,7 +100,7 @@ export class RuledItems {
   takeRows(
     rules: CompiledRules,
     request: RequestOfRules,
-    { body, scanner }: ScannedItems,
+    { body, scanner, keepsNames = false }: ScannedItems,
     { first, end }: Rows,
   ): boolean {
     const tasks = this.#tasks;
@@ -112,7 +114,7 @@ export class RuledItems {
     findNames(body, view.table, rules.namedPlans.slots, tasks);
     this.#hasPlans =
       this.#takesAll || rules.cookieless !== undefined || tasks[RowTasks.Unknown]! > 0;
-    if (this.#hasPlans) this.#plan(rules, request);
+    if (this.#hasPlans) this.#plan(rules, request, keepsNames);
     if (tasks[RowTasks.Ruled] === 0) return false;
     const applier = this.#applier;
     applier.begin(rules, request);
@@ -124,7 +126,7 @@ export class RuledItems {
   }
 
   /** Plans the rows whose names are not known, and those of cookieless events. */
-  #plan(rules: CompiledRules, { isEngage }: RequestOfRules): void {
+  #plan(rules: CompiledRules, { isEngage }: RequestOfRules, keepsNames: boolean): void {
     const { namedPlans, cookieless } = rules;
     const tasks = this.#tasks;
     const view = this.#view;
@@ -148,7 +150,7 @@ export class RuledItems {
       view.row = Header.Words + (first + index) * Row.Words;
       const plan = this.#plans[index];
       let kind = tasks[task + RowTask.Kind]!;
-      if (kind === TaskKind.Unknown) {
+      if (kind === TaskKind.Unknown ) {
         const [start, end] = [table[view.row + Row.EventStart]!, table[view.row + Row.EventEnd]!];
         const name = body.subarray(start + 1, end - 1);
         namedPlans.store(tasks[task + RowTask.Value]!, name, plan!, plan!.task);
