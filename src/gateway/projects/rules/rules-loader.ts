@@ -2,14 +2,11 @@
 // next one is compiled.
 
 import { Buffer } from "node:buffer";
-import { once } from "node:events";
-import { Worker } from "node:worker_threads";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../../platform/base/retry.ts";
 import { type CompiledRules, compileRules } from "../../../rules/compile.ts";
 import type { CookielessContext } from "../../../rules/cookieless.ts";
-import type { ParsedRules } from "../../../rules/parse.ts";
 import type { RulesFile } from "../../../rules/rules-file.ts";
 import {
   type BucketPlace,
@@ -49,12 +46,6 @@ class UnusableRulesError extends Error {}
 /** Number of versions that are read at the same time. */
 const loadsAtOnce = 16;
 const retryMsDefault = 1_000;
-/** Parsing this number of characters takes about 30 ms. Longer texts are parsed in a thread. */
-const parsedHereMax = 8_192;
-const parseThread = new URL(
-  import.meta.url.endsWith(".ts") ? "./parse-thread.ts" : "./parse-thread.js",
-  import.meta.url,
-);
 const faultsNamedMax = 5;
 const noVersion =
   "its registry entry has no version, although the rules bucket has had rules of it";
@@ -73,8 +64,6 @@ export class RulesLoader {
   /** Whether the rules in use of any project read the User-Agent of requests. */
   readsUserAgent = false;
   #isPrepared = false;
-  /** Texts are parsed one after the other, so that only one thread needs memory. */
-  #parsing: Promise<unknown> = Promise.resolve();
 
   constructor(options: RulesLoaderOptions & { readonly retryMs?: number }) {
     this.#options = options;
@@ -245,9 +234,9 @@ export class RulesLoader {
     const source = `${found.sha256} ${Buffer.from(secret).toString("hex")}`;
     const { rules } = before;
     if (rules?.version === version && before.source === source) return { rules, source };
-    const parsing = this.#parsing.then(() => parseVersionText(found.text));
-    this.#parsing = parsing.catch(() => {});
-    const parsed = await parsing;
+    // Loaded only if a project has rules.
+    const { parseStoredRules } = await import("../../../rules/parse.ts");
+    const parsed = parseStoredRules(found.text);
     if ("errors" in parsed) {
       const { line, column, message } = parsed.errors[0]!;
       throw new UnusableRulesError(
@@ -274,23 +263,6 @@ export class RulesLoader {
     await raiseReplicas(connection, { config: state.config, replicas: place.replicas, log });
     this.#isPrepared = true;
   }
-}
-
-/** Parses the text of a version. The event loop does not wait for a long text. */
-export async function parseVersionText(text: string): Promise<ParsedRules> {
-  if (text.length > parsedHereMax) {
-    const worker = new Worker(parseThread, {
-      workerData: text,
-      // This disables Node's warning about TypeScript source files.
-      execArgv: ["--disable-warning=ExperimentalWarning"],
-      name: "rules",
-    });
-    const [parsed] = (await once(worker, "message")) as [ParsedRules];
-    return parsed;
-  }
-  // Loaded only if a project has rules.
-  const { parseStoredRules } = await import("../../../rules/parse.ts");
-  return parseStoredRules(text);
 }
 
 /** Returns what the compilation needs for `cookieless`, or undefined if the rules do not have it. */
