@@ -130,8 +130,8 @@ export interface TextCheck {
 
 export interface TextStep {
   readonly text: string;
-  /** The ASCII characters of a set. */
-  readonly codes: readonly number[];
+  /** A bit for each ASCII character of a set, in four words. */
+  readonly ascii: readonly number[];
   readonly others: OtherCharacters;
   readonly min: number;
   readonly max: number;
@@ -200,11 +200,10 @@ export class SchemaCheckWriter {
       .map((text) => Buffer.from(text))
       .sort((one, other) => one.length - other.length || one.compare(other))
       .flatMap((text) => this.#addBytes(text));
-    const stepWords = steps.flatMap(({ text, codes, others, min, max }) => {
-      const set = [0, 0, 0, 0];
-      for (const code of codes) set[code >>> 5]! |= 1 << (code & 31);
-      return [...this.#addBytes(Buffer.from(text)), ...set, min, Math.min(max, wordMax), others];
-    });
+    const stepWords = steps.flatMap(({ text, ascii, others, min, max }) => [
+      ...(text === "" ? [0, 0] : this.#addBytes(Buffer.from(text))),
+      ...[...ascii, min, Math.min(max, wordMax), others],
+    ]);
     return this.#addWords([
       Math.min(charactersMin, wordMax),
       Math.min(charactersMax, wordMax),

@@ -35,17 +35,20 @@ export function stepsOfPattern(pattern: string): readonly TextStep[] {
       text += String.fromCharCode(first);
       continue;
     }
-    steps.push({ text, codes: asciiOf(set), others: othersOf(set), min, max });
+    steps.push({ text, ascii: asciiOf(set), others: othersOf(set), min, max });
     text = "";
   }
-  if (text !== "") steps.push({ text, codes: [], others: OtherCharacters.None, min: 0, max: 0 });
+  if (text !== "") steps.push({ text, ascii: asciiOf([]), others: OtherCharacters.None, min: 0, max: 0 });
   return steps;
 }
 
-function asciiOf(set: CharacterSet): number[] {
-  return Array.from({ length: asciiCharacters }, (_, code) => code).filter((code) =>
-    intersects(set, only(code)),
-  );
+/** Returns a bit for each ASCII character of a set, in four words. */
+function asciiOf(set: CharacterSet): readonly number[] {
+  const words = [0, 0, 0, 0];
+  for (const [first, last] of set)
+    for (let code = first; code <= last && code < asciiCharacters; code++)
+      words[code >>> 5]! |= 1 << (code & 31);
+  return words;
 }
 
 function othersOf(set: CharacterSet): TextStep["others"] {

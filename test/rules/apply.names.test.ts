@@ -129,13 +129,14 @@ test("a rewritten item with a new name does not change the schemas of the items 
   for (let round = 0; round < 100; round++) {
     // After a while, the table of names is full. The name of the orders is known.
     const filling = Array.from({ length: 20 }, (_, at) => ({ event: `e${round} ${at}` }));
-    take(JSON.stringify(filling), { rules });
+    take(JSON.stringify({ batch: filling }), { rules });
     take(`[${order}]`, { rules });
     const renamed = Array.from(
       { length: 9 },
       (_, at) => String.raw`{"\u0065vent":"new ${round} ${at}","distinct_id":"u"}`,
     );
-    const { records } = take(`[${[...renamed, order, order].join()}]`, { rules });
+    const batch = [...renamed, order, order].join();
+    const { records } = take(`{"batch":[${batch}]}`, { rules });
     const stamps = records.flatMap(({ schema }) => (schema === undefined ? [] : [schema]));
     expect(stamps).toEqual([
       { version: 3, ok: true },

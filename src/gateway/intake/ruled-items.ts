@@ -150,7 +150,7 @@ export class RuledItems {
       view.row = Header.Words + (first + index) * Row.Words;
       const plan = this.#plans[index];
       let kind = tasks[task + RowTask.Kind]!;
-      if (kind === TaskKind.Unknown ) {
+      if (kind === TaskKind.Unknown && !keepsNames) {
         const [start, end] = [table[view.row + Row.EventStart]!, table[view.row + Row.EventEnd]!];
         const name = body.subarray(start + 1, end - 1);
         namedPlans.store(tasks[task + RowTask.Value]!, name, plan!, plan!.task);
