@@ -29,16 +29,20 @@ struct Path {
 inline constexpr uint32_t kSpan = penstock::kRowPartSpan;
 inline constexpr uint32_t kNoPart = penstock::kNoRowPart;
 
+/** Rules that count no change if another rule of their path is applied. */
+inline constexpr uint32_t kOneMoreRule = 1u << 31;
+inline constexpr uint32_t kOtherMoreRule = 1u << 30;
+
 /** The number of a path is its index, from 1 on. The first two are levels. */
 inline constexpr Path kPaths[] = {
     {0, "$set", kSpan, 0, penstock::kRemoveMember, ""},
     {0, "$set_once", kSpan, 0, penstock::kRemoveMember, ""},
     {0, "properties", kNoPart, 1, penstock::kRemoveMember, ""},
-    {0, "a", kNoPart, 6, penstock::kSetMember, "\"b\""},
+    {0, "a", kNoPart, 2 | kOneMoreRule, penstock::kSetMember, "\"b\""},
     {0, "", kNoPart, 2, penstock::kHashMember, ""},
     {0, "distinct_id", kSpan, 8, penstock::kSetMember, "null"},
     {1, "a", kNoPart, 1, penstock::kRemoveMember, ""},
-    {1, "", kNoPart, 3, penstock::kHashMember, ""},
+    {1, "", kNoPart, 1 | kOtherMoreRule, penstock::kHashMember, ""},
     {2, "email", kNoPart, 9, penstock::kRemoveMember, ""},
     {2, "a", kNoPart, 2, penstock::kHashMember, ""},
     {1, "$set", kNoPart, 8, penstock::kRemoveMember, ""},
@@ -47,7 +51,8 @@ inline constexpr Path kPaths[] = {
     {0, "event", kNoPart, 9, penstock::kRemoveMember, ""},
     {0, "$current_url", 4 * penstock::kCurrentUrl, 2, penstock::kRemoveMember, ""},
 };
-inline constexpr uint32_t kRulesMax = 15;
+/** Number of the other rules. */
+inline constexpr uint32_t kRules = 4;
 
 /** Returns the number of the path, or 0. */
 uint32_t path_of(uint32_t level, std::string_view name);

@@ -361,7 +361,9 @@ void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& te
   std::vector<Task> tasks(table[penstock::kRowCount]);
   for (Task& task : tasks) {
     task.kind = kKinds[random.below(std::size(kKinds))];
-    if (task.kind == penstock::kRowToEdit) task.argument = 1 + random.below(kRulesMax);
+    if (task.kind == penstock::kRowToEdit)
+      task.argument = (1 + random.below((1u << kRules) - 1)) |
+                      (random.below(2) == 0 ? kOneMoreRule | kOtherMoreRule : 0);
   }
   const Found found = find(scanner, text, table, words_of(tasks), names);
   Words expected = words_of(tasks);
@@ -410,6 +412,15 @@ void change_words(Words& words, size_t first, Random& random) {
   }
 }
 
+/** Moves the value with which a sent value is compared. */
+void move_same_text(Words& sets, Random& random) {
+  uint32_t* const set =
+      &sets[random.below(sets.size() / penstock::kSetWords) * size_t{penstock::kSetWords}];
+  const uint32_t distance = random.below(2) == 0 ? random.below(SIZE_MAX) : random.below(64);
+  set[penstock::kSetSameStart] += distance;
+  set[penstock::kSetSameEnd] += distance;
+}
+
 /**
  * Names, members to set, checks and tasks that no writer produces must not lead
  * out of their words, and must come to an end.
@@ -431,6 +442,7 @@ void check_wrong_words(penstock::EventScanner& scanner, const std::vector<uint8_
       case 1: change_words(wrong.slots, 0, random); break;
       case 2:
         change_words(wrong.sets, 0, random);
+        move_same_text(wrong.sets, random);
         wrong.sets.resize(random.below(wrong.sets.size() / penstock::kSetWords + 1) *
                           penstock::kSetWords);
         break;
@@ -470,7 +482,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
     for (size_t at = 0; at < listed.size(); at += penstock::kFoundWords)
       check_entry(text, &listed[at], flags);
     check_schemas(scanner, text, table, names);
-    check_tasks(scanner, text, table, names, random);
+    for (int time = 0; time < 3; time++) check_tasks(scanner, text, table, names, random);
   }
   check_names(text, table, row_count);
   check_wrong_words(scanner, text, table, names, random);
