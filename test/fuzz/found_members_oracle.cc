@@ -1,6 +1,6 @@
 #include "found_members_oracle.h"
 
-#include <cstring>
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -8,58 +8,54 @@
 
 #include "change_items.h"
 #include "check.h"
+#include "edited_item.h"
 #include "find_members.h"
-#include "find_names.h"
+#include "find_names_oracle.h"
+#include "json_text.h"
+#include "random.h"
 #include "schema_checks.h"
-#include "text_hash.h"
 
 namespace fuzz {
 namespace {
 
 using Words = std::vector<uint32_t>;
 
-struct Path {
-  uint32_t level;
-  std::string_view name;
-  uint32_t row_part;
-};
-
-constexpr uint32_t kNoPart = penstock::kNoRowPart;
-constexpr uint32_t kSpan = penstock::kRowPartSpan;
-/** The first two paths are levels. */
-constexpr Path kPaths[] = {
-    {0, "$set", kSpan},    {0, "$set_once", kSpan},   {0, "properties", 8}, {0, "a", kNoPart},
-    {0, "", 40},           {0, "distinct_id", kSpan}, {1, "a", kNoPart},    {1, "", kNoPart},
-    {2, "email", kNoPart}, {2, "a", kNoPart},         {1, "$set", kNoPart},
-};
 constexpr size_t kSlots = 32;
-constexpr size_t kRows = 4;
-/** Rules of rows whose members are cut. The first two remove different paths,
- * the last removes all. */
-constexpr uint32_t kRuleBits[] = {0, 1, 2, 7, 8};
-constexpr uint32_t kEveryPath = 8;
+static_assert(kSlots > std::size(kPaths));
+constexpr uint32_t kRows = 4;
+/** More than the changes of any short text have. */
+constexpr size_t kWordsMax = size_t{1} << 20;
+constexpr uint32_t kAllFlags =
+    penstock::kListsAll | penstock::kHasPersonPaths | penstock::kListsContainers;
 
 constexpr uint32_t kJudgedPath = 4;
-static_assert(kSlots > std::size(kPaths));
+constexpr uint32_t kSlotBits = 1;
+constexpr uint32_t kSchemaEnd = penstock::kSchemaWords + 2 * penstock::kPropertyWords;
+/** Names only the judged path, requires it, and accepts others. */
+constexpr uint32_t kOpenSchema = 1;
+/** Names only the judged path, and accepts no others. */
+constexpr uint32_t kClosedSchema = kOpenSchema + kSchemaEnd;
 
-/** A schema that requires `a`, of which null and strings without escapes are
- * sure, and names no other property. */
+/** Schemas of which null and strings without escapes are sure. */
 struct Checks {
   Words words;
 
   Checks() {
-    const uint32_t schema = 1;
-    const uint32_t value = schema + penstock::kSchemaWords + 2 * penstock::kPropertyWords;
+    const uint32_t value = kClosedSchema + kSchemaEnd;
     const uint32_t text = value + penstock::kValueWords;
     words.resize(text + penstock::kTextWords + penstock::kCheckPadding);
-    words[schema + penstock::kSchemaRequired] = 1;
-    words[schema + penstock::kSchemaSlotBits] = 1;
-    uint32_t* const slot =
-        &words[schema + penstock::kSchemaWords +
-               penstock::property_slot(kJudgedPath, 1) * penstock::kPropertyWords];
-    slot[penstock::kPropertyPath] = kJudgedPath;
-    slot[penstock::kPropertyRequired] = 1;
-    slot[penstock::kPropertyValue] = value;
+    for (const uint32_t schema : {kOpenSchema, kClosedSchema}) {
+      const bool is_open = schema == kOpenSchema;
+      words[schema + penstock::kSchemaRequired] = is_open ? 1 : 0;
+      words[schema + penstock::kSchemaOther] = is_open ? penstock::kAnyOther : penstock::kNoOther;
+      words[schema + penstock::kSchemaSlotBits] = kSlotBits;
+      uint32_t* const slot =
+          &words[schema + penstock::kSchemaWords +
+                 penstock::property_slot(kJudgedPath, kSlotBits) * penstock::kPropertyWords];
+      slot[penstock::kPropertyPath] = kJudgedPath;
+      slot[penstock::kPropertyRequired] = is_open ? 1 : 0;
+      slot[penstock::kPropertyValue] = value;
+    }
     words[value + penstock::kValueTypes] = 1u << penstock::kNull;
     words[value + penstock::kValueText] = text;
     words[text + penstock::kTextCharactersMax] = UINT32_MAX;
@@ -67,128 +63,132 @@ struct Checks {
   }
 };
 
-/** The names of kPaths. The memory has exactly their size. */
+/** The names and edits of kPaths. The memory has exactly their size. */
 struct Names {
   std::vector<uint8_t> text;
   Words slots = Words(kSlots * penstock::kSlotWords);
+  Words sets;
+  Words checks = Checks().words;
+  uint32_t flags = 0;
   uint64_t filter = 0;
+  /** The texts of the changes. */
+  std::vector<uint8_t> texts;
 
   Names() {
-    uint32_t number = 0;
-    for (const Path& path : kPaths) {
-      const std::string quoted = '"' + std::string(path.name) + '"';
-      const auto* const name = reinterpret_cast<const uint8_t*>(quoted.data()) + 1;
-      const uint32_t hash = penstock::member_hash(path.level, name, path.name.size());
-      filter |= penstock::member_bit(name, path.name.size());
-      // A slot is free if its name ends at 0, so the first name must not be
-      // empty.
-      size_t slot = hash % kSlots;
-      while (slots[slot * penstock::kSlotWords + penstock::kSlotNameEnd] != 0)
-        slot = (slot + 1) % kSlots;
-      uint32_t* const words = &slots[slot * penstock::kSlotWords];
-      words[penstock::kSlotHash] = hash;
-      words[penstock::kSlotNameStart] = static_cast<uint32_t>(text.size());
-      text.insert(text.end(), path.name.begin(), path.name.end());
-      words[penstock::kSlotNameEnd] = static_cast<uint32_t>(text.size());
-      words[penstock::kSlotLevel] = path.level;
-      words[penstock::kSlotPath] = ++number;
-      const uint32_t inner = number <= penstock::kSetOnceLevel ? 0 : 1 + number % 2;
-      words[penstock::kSlotRemovedBy] = inner | kEveryPath;
-      words[penstock::kSlotRowPart] = path.row_part;
-    }
+    for (uint32_t index = 0; index < std::size(kPaths); index++) add(kPaths[index], index + 1);
+    uint32_t set = 0;
+    for (const Path& path : kPaths)
+      if (path.edit == penstock::kSetMember) add_set(path, set++);
+  }
+
+  penstock::MemberNames given() const {
+    return {text.data(), text.size(), slots.data(), kSlots,        flags,
+            filter,      sets.data(), set_count(),  checks.data(), checks.size()};
+  }
+
+ private:
+  size_t set_count() const { return sets.size() / penstock::kSetWords; }
+
+  static uint32_t append(std::vector<uint8_t>& to, std::string_view bytes) {
+    to.insert(to.end(), bytes.begin(), bytes.end());
+    return static_cast<uint32_t>(to.size());
+  }
+
+  void add(const Path& path, uint32_t number) {
+    const std::string quoted = '"' + std::string(path.name) + '"';
+    const auto* const name = reinterpret_cast<const uint8_t*>(quoted.data()) + 1;
+    filter |= penstock::member_bit(name, path.name.size());
+    uint32_t* const words = slot_for(path);
+    words[penstock::kSlotNameStart] = static_cast<uint32_t>(text.size());
+    words[penstock::kSlotNameEnd] = append(text, path.name);
+    words[penstock::kSlotPath] = number;
+    words[penstock::kSlotEditedBy] = path.rules;
+    words[penstock::kSlotEdit] = path.edit;
+    words[penstock::kSlotRowPart] = path.row_part;
+  }
+
+  /** Returns a free slot, or the one of the path. */
+  uint32_t* slot_for(const Path& path) {
+    const auto* const name = reinterpret_cast<const uint8_t*>(path.name.data());
+    const uint32_t hash = penstock::member_hash(path.level, name, path.name.size());
+    // A slot is free if its name ends at 0, so the first name must not be
+    // empty.
+    const auto is_other = [&](const uint32_t* words) {
+      return words[penstock::kSlotNameEnd] != 0 &&
+             (words[penstock::kSlotPath] == 0 || &kPaths[words[penstock::kSlotPath] - 1] != &path);
+    };
+    size_t slot = hash % kSlots;
+    while (is_other(&slots[slot * penstock::kSlotWords])) slot = (slot + 1) % kSlots;
+    uint32_t* const words = &slots[slot * penstock::kSlotWords];
+    words[penstock::kSlotHash] = hash;
+    words[penstock::kSlotLevel] = path.level;
+    return words;
+  }
+
+  void add_set(const Path& path, uint32_t set) {
+    slot_for(path)[penstock::kSlotEdit] = penstock::kSetMember + set;
+    const auto start = static_cast<uint32_t>(texts.size());
+    const uint32_t value = append(texts, '"' + std::string(path.name) + "\":");
+    const uint32_t end = append(texts, path.value);
+    append(texts, ",");
+    const auto same = static_cast<uint32_t>(text.size());
+    const uint32_t same_end = append(text, path.value);
+    const char first = path.value[0];
+    const uint32_t type = first == '"'   ? penstock::kPlainString
+                          : first == 'n' ? penstock::kNull
+                                         : penstock::kNumber;
+    sets.insert(sets.end(), {path.rules, start, value, end, same, same_end, type, path.row_part});
   }
 };
+
+struct Task {
+  uint32_t kind;
+  uint32_t argument;
+};
+
+Words words_of(const std::vector<Task>& tasks) {
+  Words words(penstock::kTasksRows);
+  words[penstock::kTasksCount] = static_cast<uint32_t>(tasks.size());
+  words[penstock::kTasksChangesEnd] = 1;
+  for (const auto& [kind, argument] : tasks) words.insert(words.end(), {0, kind, argument, 0});
+  return words;
+}
+
+const uint32_t* row_at(const Words& table, size_t row) {
+  return &table[penstock::kHeaderWords + row * penstock::kRowWords];
+}
 
 struct Found {
   Words entries;
-  /** The changes, of which the first word is their number. */
+  /** The changes after their number. */
   Words changes;
-  bool operator==(const Found& other) const {
-    return entries == other.entries && changes == other.changes;
-  }
+  Words tasks;
 };
 
-/** What the rows have apart from their index. */
-struct RowsOf {
-  uint32_t rules = 0;
-  uint32_t schema = 0;
-  const Words* checks = nullptr;
-};
-
-/** Returns the entries and changes; none if the text or the table is not that
- * of the scan. */
+/** Returns nothing if the text or the table is not that of the scan. */
 Found find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
-           const Words& rows, uint32_t flags, const RowsOf& with) {
-  static const Names names;
-  const penstock::MemberNames given{names.text.data(),
-                                    names.text.size(),
-                                    names.slots.data(),
-                                    kSlots,
-                                    flags,
-                                    names.filter,
-                                    with.checks == nullptr ? nullptr : with.checks->data(),
-                                    with.checks == nullptr ? 0 : with.checks->size()};
-  Words places;
-  for (const uint32_t row : rows) places.insert(places.end(), {row, with.rules, with.schema});
-  const penstock::MemberRows of{table.data(), kRows, places.data(), rows.size()};
-  penstock::CutList none{nullptr, 0, 1};
-  const size_t count = scanner.find_members(text.data(), of, given, {nullptr, 0}, none);
-  if (count == penstock::kCannotFind) return {};
-  Found found{Words(count * penstock::kFoundWords), Words(none.end)};
-  // For a text that was changed, the numbers may be others, because it is
-  // indexed again.
-  penstock::CutList cuts{found.changes.data(), none.end, 1};
-  const size_t again =
-      scanner.find_members(text.data(), of, given, {found.entries.data(), count}, cuts);
-  if (again != count || cuts.end != none.end) return {};
+           const Words& tasks, const Names& names) {
+  const auto call = [&](Found& to) {
+    to.tasks = tasks;
+    const penstock::RowTasks rows{table.data(), tasks[penstock::kTasksFirst],
+                                  tasks[penstock::kTasksCount], to.tasks.data()};
+    const penstock::FoundList found{to.entries.data(), to.entries.size() / penstock::kFoundWords};
+    return scanner.find_members(text.data(), rows, names.given(), found,
+                                {to.changes.data(), to.changes.size()});
+  };
+  Found none;
+  const size_t count = call(none);
+  const size_t end = none.tasks[penstock::kTasksChangesEnd];
+  if (count == penstock::kCannotFind || end > kWordsMax) return {};
+  Found found{Words(count * penstock::kFoundWords), Words(end), {}};
+  // A text that was changed is indexed again, so the numbers may be others.
+  if (call(found) != count || found.tasks != none.tasks) return {};
   // One word less must not be exceeded.
-  Words few(none.end - 1);
-  penstock::CutList short_cuts{few.data(), few.size(), 1};
-  scanner.find_members(text.data(), of, given, {found.entries.data(), count}, short_cuts);
-  for (size_t at = 1; at < found.changes.size();
-       at += penstock::kChangeWords +
-             size_t{found.changes[at + penstock::kChangeEdits]} * penstock::kEditWords)
-    found.changes[0]++;
+  Found few{Words(count * penstock::kFoundWords), Words(end), {}};
+  if (end > 0) few.changes.pop_back();
+  if (count > 0) few.entries.pop_back();
+  call(few);
   return found;
-}
-
-/** Returns whether a found value passes the schema of Checks for sure. */
-bool is_sure(const uint32_t* entry) {
-  const uint32_t type = entry[penstock::kFoundType];
-  return entry[penstock::kFoundPath] != kJudgedPath || type == penstock::kNull ||
-         type == penstock::kPlainString || type == penstock::kEmptyString;
-}
-
-/** Checks that rows with a schema have the entries of rows without one, with
- * what is sure, or none. */
-void check_schema(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
-                  const Words& table, const Words& rows, uint32_t flags) {
-  static const Checks checks;
-  const Words plain = find(scanner, text, table, rows, flags, {}).entries;
-  Words all;
-  Words unsure;
-  size_t at = 0;
-  for (const uint32_t row : rows) {
-    Words entries{row, penstock::kSchemaPath, 0, 0, 0, 0, 0, 0};
-    uint32_t missing = 1;
-    bool passes = true;
-    for (; at < plain.size() && plain[at] == row; at += penstock::kFoundWords) {
-      entries.insert(entries.end(), &plain[at], &plain[at] + penstock::kFoundWords);
-      const uint32_t path = plain[at + penstock::kFoundPath];
-      if (path == penstock::kContainerPath || (path != 0 && kPaths[path - 1].level != 0)) continue;
-      if (path == kJudgedPath) missing--;
-      if (is_sure(&plain[at])) entries.back() |= penstock::kFoundSure;
-      else passes = false;
-    }
-    if (missing == 0 && passes) entries[penstock::kFoundType] = penstock::kFoundSure;
-    else unsure.insert(unsure.end(), entries.begin(), entries.end());
-    all.insert(all.end(), entries.begin(), entries.end());
-  }
-  const RowsOf listed{0, 1 | penstock::kAlsoListed, &checks.words};
-  check(find(scanner, text, table, rows, flags, listed).entries == all,
-        "members are judged by the schema of their row");
-  check(find(scanner, text, table, rows, flags, {0, 1, &checks.words}).entries == unsure,
-        "rows whose members pass for sure have no entry");
 }
 
 void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, uint32_t flags) {
@@ -215,90 +215,252 @@ void check_entry(const std::vector<uint8_t>& text, const uint32_t* entry, uint32
       "a path is that of the name");
 }
 
-/** Checks that the changed texts are JSON without the members that the rules
- * remove. */
-void check_cuts(const std::vector<uint8_t>& text, Words& table, Words changes, uint32_t rules) {
-  std::vector<uint8_t> target(text.size() + 2 * kRows);
+/** Returns the entries of a row. */
+Words entries_of(const Words& entries, uint32_t row) {
+  Words of;
+  for (size_t at = 0; at < entries.size(); at += penstock::kFoundWords)
+    if (entries[at + penstock::kFoundRow] == row)
+      of.insert(of.end(), &entries[at], &entries[at] + penstock::kFoundWords);
+  return of;
+}
+
+Words list_all(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
+               const Words& table, const Names& names) {
+  const std::vector<Task> tasks(table[penstock::kRowCount], {penstock::kRowToList, 0});
+  return find(scanner, text, table, words_of(tasks), names).entries;
+}
+
+/** Checks the result of a property of a row with a schema. */
+void judge(uint32_t* entry, bool has_dollar, uint32_t schema, bool& passes, bool& has_required) {
+  const uint32_t path = entry[penstock::kFoundPath];
+  if (path == penstock::kContainerPath || (path != 0 && kPaths[path - 1].level != 0)) return;
+  uint32_t& type = entry[penstock::kFoundType];
+  bool is_sure = schema == kOpenSchema || has_dollar;
+  if (path == kJudgedPath) {
+    has_required = !has_required;
+    is_sure =
+        type == penstock::kNull || type == penstock::kPlainString || type == penstock::kEmptyString;
+  }
+  if (is_sure) type |= penstock::kFoundSure;
+  else passes = false;
+}
+
+/** Checks that rows with a schema have the entries of rows without one, with
+ * what is sure, or none.
+ */
+void check_schemas(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
+                   const Words& table, Names& names) {
+  const uint32_t row_count = table[penstock::kRowCount];
+  const uint32_t flags = names.flags;
+  for (const uint32_t schema : {kOpenSchema, kClosedSchema}) {
+    // A schema that reads all properties lists them.
+    names.flags = schema == kClosedSchema ? flags | penstock::kListsAll : flags;
+    const Words plain = list_all(scanner, text, table, names);
+    names.flags = flags;
+    Words all;
+    Words unsure;
+    Words results;
+    for (uint32_t row = 0; row < row_count; row++) {
+      Words entries = entries_of(plain, row);
+      const uint32_t properties =
+          row_at(table, row)[penstock::kFieldTypes] >> 4 * penstock::kProperties & 15;
+      bool passes = properties == penstock::kObject || properties == penstock::kAbsent ||
+                    properties == penstock::kNull;
+      // Repeated names are not plain, so that their number does not matter.
+      bool has_required = schema == kClosedSchema;
+      const bool may_be_missing = has_required;
+      for (size_t at = 0; at < entries.size(); at += penstock::kFoundWords)
+        judge(&entries[at], text[entries[at + penstock::kFoundStart] + 1] == '$', schema, passes,
+              has_required);
+      passes = passes && (may_be_missing || has_required);
+      const Words result{
+          row, penstock::kSchemaPath, 0, 0, 0, 0, 0, passes ? uint32_t{penstock::kFoundSure} : 0};
+      entries.insert(entries.begin(), result.begin(), result.end());
+      all.insert(all.end(), entries.begin(), entries.end());
+      if (!passes) unsure.insert(unsure.end(), entries.begin(), entries.end());
+      results.push_back(passes ? 0 : 1);
+    }
+    const auto found = [&](uint32_t kind) {
+      const std::vector<Task> tasks(row_count, {kind, schema});
+      return find(scanner, text, table, words_of(tasks), names);
+    };
+    check(found(penstock::kRowToList).entries == all,
+          "members are judged by the schema of their row");
+    const Found if_any = found(penstock::kRowToListIfAny);
+    check(if_any.entries == unsure, "rows whose members pass for sure have no entry");
+    for (uint32_t row = 0; row < row_count; row++)
+      check(
+          if_any.tasks[penstock::kTasksRows + row * penstock::kTaskWords + penstock::kTaskResult] ==
+              results[row],
+          "the result of a row with a schema is whether it has entries");
+  }
+}
+
+/** Checks a changed item and its row. */
+void check_changed(const std::vector<uint8_t>& text, const uint32_t* change, const Words& sent,
+                   const uint32_t* moved, const EditedItem& expected) {
+  static penstock::EventScanner scanner;
+  std::vector<uint8_t> changed(text.begin() + moved[penstock::kItemStart] - 1,
+                               text.begin() + moved[penstock::kItemEnd] + 1);
+  Words table(sent.size());
+  check(scanner.scan(changed.data(), changed.size(), table.data(), kRows) ==
+            penstock::ScanStatus::kOk,
+        "an edited event is JSON");
+  const uint32_t* const row = row_at(table, 0);
+  check(
+      EditedItem(Text(changed.data(), changed.size()), row, 0, penstock::kHasPersonPaths).text() ==
+          expected.text(),
+      "an edited event has the members that the rules leave");
+  const uint32_t* const before = row_at(sent, change[penstock::kChangeRow]);
+  // The row of a changed item is that of the sent item, so it has the flags of
+  // that item.
+  const bool was_plain = before[penstock::kMoreTypes] >> penstock::kItemFlagsShift == 0;
+  if (change[penstock::kChangeNeedsScan] != 0 || !was_plain) return;
+  const uint32_t shift = moved[penstock::kItemStart] - 1;
+  for (uint32_t word = 0; word < penstock::kRowWords; word++) {
+    const bool is_offset = word < penstock::kFieldTypes && row[word] != 0;
+    check(moved[word] == row[word] + (is_offset ? shift : 0),
+          "the row of an edited event is that of a scan");
+  }
+}
+
+/** Checks the texts of the changes. `edited` has the items of the rows, by the
+ * number of their change. */
+void check_changes(const std::vector<uint8_t>& text, Words table, const Found& found,
+                   const Names& names, const std::vector<EditedItem>& edited) {
+  Words changes = found.changes;
+  const uint32_t count = found.tasks[penstock::kTasksChanges];
+  changes[0] = count;
+  std::vector<uint8_t> target(found.tasks[penstock::kTasksChangedBytes] + 2 * size_t{count});
   Words target_table(table.size());
-  const penstock::ItemChanges given{
-      changes.data(), changes.size(), {nullptr, 0}, {nullptr, nullptr}};
+  const penstock::ItemChanges given{changes.data(),
+                                    changes.size(),
+                                    {names.texts.data(), names.texts.size()},
+                                    {write_letters, nullptr}};
   const size_t end =
       penstock::change_items(given, {text.data(), text.size()}, {table.data(), kRows},
                              target.data(), target.size(), {target_table.data(), kRows});
-  check(end != penstock::kBadChange, "cuts are in the text");
-  for (uint32_t index = 0; index < changes[0]; index++) {
-    const uint32_t* const row =
-        &target_table[penstock::kHeaderWords + size_t{index} * penstock::kRowWords];
-    std::vector<uint8_t> cut(target.begin() + row[penstock::kItemStart] - 1,
-                             target.begin() + row[penstock::kItemEnd] + 1);
-    penstock::EventScanner scanner;
-    Words again(table.size());
-    check(scanner.scan(cut.data(), cut.size(), again.data(), kRows) == penstock::ScanStatus::kOk,
-          "an event without some members is JSON");
-    const Found left = find(scanner, cut, again, {0}, penstock::kHasPersonPaths, {rules});
-    check(left.changes.size() == 1, "no member is left that a rule removes");
+  check(end != penstock::kBadChange, "the edits are in the text, and their bytes are counted");
+  size_t at = 1;
+  for (uint32_t index = 0; index < count; index++) {
+    const uint32_t* const change = &found.changes[at];
+    check_changed(target, change, table, row_at(target_table, index), edited[index]);
+    at += penstock::kChangeWords + size_t{change[penstock::kChangeEdits]} * penstock::kEditWords;
   }
+  check(at == found.changes.size(), "the changes end where their list ends");
 }
 
-/** Checks that no writer produces must not lead out of their words, and must
- * come to an end. */
-void check_wrong_checks(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
-                        const Words& table, const Words& rows) {
-  static const Checks checks;
-  uint32_t state = penstock::id_hash(text.data(), text.size()).low;
-  for (uint32_t round = 0; round < 16; round++) {
-    Words wrong = checks.words;
-    for (uint32_t changed = 0; changed < 4; changed++) {
-      state = penstock::spread(state + round);
-      const uint32_t bits = state >> 16;
-      const uint32_t value = bits % 3 == 0   ? penstock::spread(bits)
-                             : bits % 3 == 1 ? bits % 64
-                                             : static_cast<uint32_t>(wrong.size()) - bits % 16;
-      wrong[state % wrong.size()] = value;
-    }
-    if (round % 4 == 0) wrong.resize(state % wrong.size());
-    const uint32_t schema = round % 8 < 6 ? 1 : state % 64;
-    find(scanner, text, table, rows, penstock::kListsAll, {0, schema, &wrong});
+/** Checks the entries, changes and results of rows with arbitrary tasks. */
+void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
+                 const Words& table, const Names& names, Random& random) {
+  constexpr uint32_t kKinds[] = {penstock::kRowToEdit,  penstock::kRowToEdit,
+                                 penstock::kRowToList,  penstock::kRowToListIfAny,
+                                 penstock::kRowToApply, penstock::kSameRow};
+  const Text of(text.data(), text.size());
+  const Words listed = list_all(scanner, text, table, names);
+  std::vector<Task> tasks(table[penstock::kRowCount]);
+  for (Task& task : tasks) {
+    task.kind = kKinds[random.below(std::size(kKinds))];
+    if (task.kind == penstock::kRowToEdit)
+      task.argument = (1 + random.below((1u << kRules) - 1)) |
+                      (random.below(2) == 0 ? kOneMoreRule | kOtherMoreRule : 0);
   }
-}
-
-/** Finds the names of the items twice: unknown names are stored after the first
- * time. */
-void check_names(const std::vector<uint8_t>& text, const Words& table, size_t row_count) {
-  constexpr size_t kNameSlots = 4;
-  Words slots(kNameSlots * penstock::kNameWords);
-  Words results(row_count);
-  const penstock::NamedItems items{table.data(), 0, row_count};
-  const penstock::KnownNames names{slots.data(), kNameSlots};
-  for (int time = 0; time < 2; time++) {
-    const size_t others =
-        penstock::find_names(text.data(), text.size(), items, names, results.data());
-    size_t expected = 0;
-    for (size_t row = 0; row < row_count; row++) {
-      const uint32_t result = results[row];
-      expected += result != 0;
-      if (result == penstock::kUnreadName) continue;
-      const uint32_t* const words = &table[penstock::kHeaderWords + row * penstock::kRowWords];
-      const size_t start = words[penstock::kFirstFieldStart] + 1;
-      const size_t length = words[penstock::kFirstFieldStart + 1] - 1 - start;
-      check(start + length <= text.size() && length <= penstock::kNameBytesMax,
-            "a name that is found is in the text");
-      const bool unknown = result >= penstock::kUnknownName;
-      const size_t slot = unknown ? result - penstock::kUnknownName : result - 1;
-      check(slot < kNameSlots, "a result is a slot");
-      uint32_t* const known = &slots[slot * penstock::kNameWords];
-      if (unknown) {
-        known[penstock::kNameBytes] = static_cast<uint32_t>(length);
-        known[penstock::kNameValue] = static_cast<uint32_t>(slot + 1);
-        std::memcpy(known + penstock::kNameText, &text[start], length);
-      } else if (time == 1) {
-        check(known[penstock::kNameBytes] == length &&
-                  std::memcmp(known + penstock::kNameText, &text[start], length) == 0,
-              "a value is that of the name");
+  const Found found = find(scanner, text, table, words_of(tasks), names);
+  Words expected = words_of(tasks);
+  Words entries;
+  std::vector<EditedItem> edited;
+  for (uint32_t row = 0; row < tasks.size(); row++) {
+    uint32_t* const task = &expected[penstock::kTasksRows + size_t{row} * penstock::kTaskWords];
+    uint32_t& kind = task[penstock::kTaskKind];
+    if (kind == penstock::kRowToEdit) {
+      const EditedItem item(of, row_at(table, row), tasks[row].argument, names.flags);
+      if (item.is_unsure()) {
+        kind = penstock::kRowToList;
+        task[penstock::kTaskArgument] = 0;
+      } else if (item.applied() != 0) {
+        task[penstock::kTaskResult] = ++expected[penstock::kTasksChanges];
+        for (uint32_t rule = 0; rule < 32; rule++)
+          expected[penstock::kTasksRuleChanges + rule] += item.applied() >> rule & 1;
+        edited.push_back(item);
       }
     }
-    check(others == expected, "the results that are not 0 are counted");
-    if (time == 1) return;
+    const Words of_row = entries_of(listed, row);
+    const bool lists = kind == penstock::kRowToList || kind == penstock::kRowToListIfAny;
+    if (lists) {
+      entries.insert(entries.end(), of_row.begin(), of_row.end());
+      task[penstock::kTaskResult] = of_row.empty() ? 0 : 1;
+    }
+    expected[penstock::kTasksApplied] +=
+        kind == penstock::kRowToApply || kind == penstock::kRowToList || (lists && !of_row.empty());
+  }
+  check(found.entries == entries, "only members of rows to list have entries");
+  for (const uint32_t word : {penstock::kTasksChangesEnd, penstock::kTasksChangedBytes})
+    expected[word] = found.tasks[word];
+  check(found.tasks == expected, "the results of rows and the counts are those of the tasks");
+  check_changes(text, table, found, names, edited);
+}
+
+/** Changes some words. Most of the new values are offsets that are nearly
+ * right. */
+void change_words(Words& words, size_t first, Random& random) {
+  for (uint32_t changed = 0; changed < 4; changed++) {
+    const uint32_t kind = random.below(3);
+    words[first + random.below(words.size() - first)] =
+        kind == 0   ? random.below(SIZE_MAX)
+        : kind == 1 ? random.below(64)
+                    : static_cast<uint32_t>(words.size()) - random.below(16);
+  }
+}
+
+/** Moves the value with which a sent value is compared. */
+void move_same_text(Words& sets, Random& random) {
+  uint32_t* const set =
+      &sets[random.below(sets.size() / penstock::kSetWords) * size_t{penstock::kSetWords}];
+  const uint32_t distance = random.below(2) == 0 ? random.below(SIZE_MAX) : random.below(64);
+  set[penstock::kSetSameStart] += distance;
+  set[penstock::kSetSameEnd] += distance;
+}
+
+/**
+ * Names, members to set, checks and tasks that no writer produces must not lead
+ * out of their words, and must come to an end.
+ */
+void check_wrong_words(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
+                       const Words& table, const Names& names, Random& random) {
+  const uint32_t row_count = table[penstock::kRowCount];
+  for (uint32_t round = 0; round < 24; round++) {
+    Names wrong = names;
+    std::vector<Task> tasks(row_count, {penstock::kRowToEdit, random.below(SIZE_MAX)});
+    const uint32_t schema = random.below(8) < 6 ? kOpenSchema : random.below(64);
+    if (round % 4 == 0) tasks.assign(row_count, {penstock::kRowToList, schema});
+    Words words = words_of(tasks);
+    switch (round % 4) {
+      case 0:
+        change_words(wrong.checks, 0, random);
+        if (round % 8 == 0) wrong.checks.resize(random.below(wrong.checks.size()));
+        break;
+      case 1: change_words(wrong.slots, 0, random); break;
+      case 2:
+        change_words(wrong.sets, 0, random);
+        move_same_text(wrong.sets, random);
+        wrong.sets.resize(random.below(wrong.sets.size() / penstock::kSetWords + 1) *
+                          penstock::kSetWords);
+        break;
+      default: change_words(words, penstock::kTasksItemBytesMax, random);
+    }
+    const Found found = find(scanner, text, table, words, wrong);
+    if (found.changes.empty()) continue;
+    Words changes = found.changes;
+    changes[0] = found.tasks[penstock::kTasksChanges];
+    Words sent = table;
+    Words target_table(table.size());
+    std::vector<uint8_t> target(text.size());
+    penstock::change_items({changes.data(),
+                            changes.size(),
+                            {wrong.texts.data(), wrong.texts.size()},
+                            {write_letters, nullptr}},
+                           {text.data(), text.size()}, {sent.data(), kRows}, target.data(),
+                           target.size(), {target_table.data(), kRows});
   }
 }
 
@@ -306,48 +468,44 @@ void check_names(const std::vector<uint8_t>& text, const Words& table, size_t ro
 
 void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, size_t length) {
   std::vector<uint8_t> text(bytes, bytes + length);
-  const uint32_t row_words = penstock::kRowWords;
-  Words table(penstock::kHeaderWords + kRows * (row_words + penstock::kExtraWords));
+  Words table(penstock::kHeaderWords +
+              kRows * (size_t{penstock::kRowWords} + penstock::kExtraWords));
   if (scanner.scan(text.data(), text.size(), table.data(), kRows) != penstock::ScanStatus::kOk)
     return;
-  Words rows;
-  for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) rows.push_back(row);
-  if (rows.empty()) return;
-  constexpr uint32_t kAllFlags =
-      penstock::kListsAll | penstock::kHasPersonPaths | penstock::kListsContainers;
+  const uint32_t row_count = table[penstock::kRowCount];
+  if (row_count == 0) return;
+  Names names;
+  Random random(text);
   for (const uint32_t flags : {uint32_t{penstock::kHasPersonPaths}, kAllFlags}) {
-    const Found found = find(scanner, text, table, rows, flags, {});
-    check(found == find(scanner, text, table, rows, flags, {}), "the same members are found again");
-    check(found.changes.size() <= 1, "members are cut only by rules");
-    for (size_t at = 0; at < found.entries.size(); at += penstock::kFoundWords)
-      check_entry(text, &found.entries[at], flags);
-    check_schema(scanner, text, table, rows, flags);
+    names.flags = flags;
+    const Words listed = list_all(scanner, text, table, names);
+    for (size_t at = 0; at < listed.size(); at += penstock::kFoundWords)
+      check_entry(text, &listed[at], flags);
+    check_schemas(scanner, text, table, names);
+    for (int time = 0; time < 3; time++) check_tasks(scanner, text, table, names, random);
   }
-  for (const uint32_t rules : {1u, 2u, 3u}) {
-    const Found found = find(scanner, text, table, rows, penstock::kHasPersonPaths, {rules});
-    check(found.entries.empty(), "members that are cut are not listed");
-    if (found.changes.size() > 1) check_cuts(text, table, found.changes, rules);
-  }
-  check_names(text, table, rows.size());
-  check_wrong_checks(scanner, text, table, rows);
+  check_names(text, table, row_count);
+  check_wrong_words(scanner, text, table, names, random);
+  const auto arbitrary_tasks = [&random] {
+    std::vector<Task> tasks(kRows);
+    for (Task& task : tasks)
+      task = {random.below(2) == 0 ? penstock::kRowToEdit : penstock::kRowToList, random.below(64)};
+    return words_of(tasks);
+  };
   // Tables that no scan produces must not lead out of the text.
-  uint32_t state = penstock::id_hash(text.data(), text.size()).high;
-  rows.push_back(kRows);
   for (uint32_t round = 0; round < 16; round++) {
-    state = penstock::spread(state + round);
     uint32_t& word =
-        table[penstock::kHeaderWords + state % (table.size() - penstock::kHeaderWords)];
+        table[penstock::kHeaderWords + random.below(table.size() - penstock::kHeaderWords)];
     const uint32_t before = word;
-    word = round % 2 == 0 ? penstock::spread(state) : before + (state >> 8) % 5 - 2;
-    find(scanner, text, table, rows, kAllFlags, {kRuleBits[state % std::size(kRuleBits)]});
+    word = round % 2 == 0 ? random.below(SIZE_MAX) : before + random.below(5) - 2;
+    find(scanner, text, table, arbitrary_tasks(), names);
     check_names(text, table, kRows);
     word = before;
   }
   // A text that was changed after its scan must not lead out of it either.
   for (uint32_t round = 0; round < 16; round++) {
-    state = penstock::spread(state + round);
-    text[state % text.size()] = static_cast<uint8_t>("{}[],:\"x 1"[(state >> 24) % 10]);
-    find(scanner, text, table, rows, kAllFlags, {kRuleBits[(state >> 8) % std::size(kRuleBits)]});
+    text[random.below(text.size())] = static_cast<uint8_t>("{}[],:\"x 1"[random.below(10)]);
+    find(scanner, text, table, arbitrary_tasks(), names);
   }
 }
 

@@ -70,6 +70,8 @@ const oracles = [
   "table_oracle",
   "key_oracle",
   "fault_oracle",
+  "edited_item",
+  "find_names_oracle",
   "found_members_oracle",
   "item_changes_oracle",
   "stored_lines_oracle",

@@ -6,7 +6,7 @@
 
 #include "change_items.h"
 #include "check.h"
-#include "text_hash.h"
+#include "random.h"
 
 namespace fuzz {
 namespace {
@@ -21,18 +21,6 @@ const std::string kTexts = "\"source\":1,";
 void write_hash(void*, const uint8_t*, size_t length, uint8_t* target) {
   std::fill_n(target, penstock::kHashTextBytes, static_cast<uint8_t>('a' + length % 26));
 }
-
-class Random {
- public:
-  explicit Random(uint32_t seed) : state_(seed) {}
-  uint32_t below(uint32_t limit) {
-    state_ = penstock::spread(state_ + 0x9E3779B9);
-    return limit == 0 ? 0 : state_ % limit;
-  }
-
- private:
-  uint32_t state_;
-};
 
 struct Written {
   size_t end;
@@ -57,14 +45,14 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
   Words table(kTableWords);
   if (scanner.scan(text.data(), text.size(), table.data(), kRows) != penstock::ScanStatus::kOk)
     return;
-  Random random(penstock::id_hash(text.data(), text.size()).low);
+  Random random(text);
   Words words{table[penstock::kRowCount]};
   std::vector<uint8_t> expected;
   for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) {
     const uint32_t* const of = &table[penstock::kHeaderWords + size_t{row} * penstock::kRowWords];
     const uint32_t count = random.below(5);
     words.insert(words.end(), {row, count, of[penstock::kFieldTypes], of[penstock::kPropertyTypes],
-                               random.below(2), 0});
+                               random.below(2)});
     expected.push_back('[');
     uint32_t read = of[penstock::kItemStart];
     const uint32_t end = of[penstock::kItemEnd];
