@@ -244,8 +244,14 @@ export class MemberNames {
       start += values[index]!.length;
       this.slots.set(
         [
-          ...[rules, text.start, text.valueStart, text.end, sameStart, start],
-          ...[text.type, this.rowParts[path]!],
+          rules,
+          text.start,
+          text.valueStart,
+          text.end,
+          sameStart,
+          start,
+          text.type,
+          this.rowParts[path]!,
         ],
         slotsEnd + index * SetMember.Words,
       );

@@ -202,7 +202,10 @@ export class SchemaCheckWriter {
       .flatMap((text) => this.#addBytes(text));
     const stepWords = steps.flatMap(({ text, ascii, others, min, max }) => [
       ...(text === "" ? [0, 0] : this.#addBytes(Buffer.from(text))),
-      ...[...ascii, min, Math.min(max, wordMax), others],
+      ...ascii,
+      min,
+      Math.min(max, wordMax),
+      others,
     ]);
     return this.#addWords([
       Math.min(charactersMin, wordMax),

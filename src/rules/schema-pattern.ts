@@ -38,7 +38,8 @@ export function stepsOfPattern(pattern: string): readonly TextStep[] {
     steps.push({ text, ascii: asciiOf(set), others: othersOf(set), min, max });
     text = "";
   }
-  if (text !== "") steps.push({ text, ascii: asciiOf([]), others: OtherCharacters.None, min: 0, max: 0 });
+  if (text !== "")
+    steps.push({ text, ascii: asciiOf([]), others: OtherCharacters.None, min: 0, max: 0 });
   return steps;
 }
 
