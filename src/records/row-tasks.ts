@@ -19,11 +19,9 @@ export const RowTasks = {
   Changes: 7,
   /** Maximum bytes of the items that `findMembers` has changed. */
   ChangedBytes: 8,
-  /** Number of rows to which the rules must be applied after `findMembers`. */
-  Applied: 9,
   /** For each of the first rules, the number of changes that `findMembers` has added for it. */
-  RuleChanges: 10,
-  Rows: 42,
+  RuleChanges: 9,
+  Rows: 41,
 } as const;
 
 /** The words of a row. */

@@ -237,7 +237,7 @@ function wordsOf({ buffer }: Float64Array<ArrayBuffer> | Uint8Array<ArrayBuffer>
   return new Uint32Array(buffer);
 }
 
-/** Returns the first slot of a path, like property_slot in addon/schema_checks.cc. */
+/** Returns the first slot of a path, like property_slot in addon/schema_checks.h. */
 function propertySlot(path: number, slotBits: number): number {
   return slotBits === 0 ? 0 : Math.imul(path, 0x9e37_79b1) >>> (32 - slotBits);
 }

@@ -18,6 +18,7 @@ import {
   type PropertyTest,
   RuleEffect,
   type SetMember,
+  storableText,
   topProperties,
 } from "./compiled-rule.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
@@ -143,7 +144,7 @@ export class CompiledRules {
    */
   readonly partlyChanged: ReadonlySet<string>;
   readonly #plans: Plans;
-  /** The plans of names that events have had, except plans without an effect. */
+  /** The plans of names that events have had. */
   readonly namedPlans = new NameTable<Plan>();
   /** The plans of names that rules give to events. */
   readonly #renamedPlans = new Map<string, Plan>();
@@ -400,11 +401,6 @@ function patternsOf(patterns: readonly string[] | undefined): TextPatterns | und
 function namesOfSdk(name: string): string[] {
   const inLib = namesInLib.get(name);
   return inLib === undefined ? [name] : [name, inLib];
-}
-
-/** Replaces characters that no record has. */
-function storableText(text: string): string {
-  return text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
 function scalarText(value: Scalar): string {

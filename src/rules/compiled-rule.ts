@@ -95,3 +95,8 @@ export interface CompiledRule {
   /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
   readonly counts: Float64Array;
 }
+
+/** Replaces characters that no record has. */
+export function storableText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\ufffd");
+}

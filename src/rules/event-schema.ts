@@ -10,6 +10,7 @@ import type {
 } from "../records/schema-checks.ts";
 import { TokenType } from "../records/table.ts";
 import { schemaErrorsMax, schemaMember } from "../records/verdict.ts";
+import { storableText } from "./compiled-rule.ts";
 import type { EventSchema, Scalar, SchemaMode } from "./rules-file.ts";
 import {
   compilePattern,
@@ -362,10 +363,16 @@ function withArticle(type: string): string {
   return `${/^[aio]/.test(type) ? "an" : "a"} ${type}`;
 }
 
+/** Returns the values that pass, as they are stored. */
 function valuesOf(schema: JsonSchema): readonly Scalar[] | undefined {
-  if (!("const" in schema)) return schema.enum;
-  const value = schema.const as Scalar;
-  return schema.enum === undefined || schema.enum.includes(value) ? [value] : [];
+  const values = schema.enum?.map(storable);
+  if (!("const" in schema)) return values;
+  const value = storable(schema.const as Scalar);
+  return values === undefined || values.includes(value) ? [value] : [];
+}
+
+function storable(value: Scalar): Scalar {
+  return typeof value === "string" ? storableText(value) : value;
 }
 
 function shownValues(values: readonly Scalar[]): string {

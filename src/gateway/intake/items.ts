@@ -214,8 +214,7 @@ export class ItemTaker {
       item = whole;
       ruled = this.#ruledAlone;
       at = (item.row - Header.Words) / Row.Words;
-      const keepsNames = job.additions === undefined;
-      const items = { body: item.body, scanner: this.#scannerOf(job, item), keepsNames };
+      const items = { body: item.body, scanner: this.#scannerOf(job, item) };
       if (!ruled.takeRows(job.rules!, job, items, { first: at, end: at + 1 })) return item;
       ruling = ruled.rulingOf(at);
     }

@@ -3,7 +3,7 @@
 // the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
-import { findFewNames } from "../../records/few-names.ts";
+import { fewNamesMax, findFewNames } from "../../records/few-names.ts";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
 import type { ItemView } from "../../records/item-view.ts";
 import type { NameFunctions } from "../../records/name-table.ts";
@@ -22,7 +22,6 @@ import { FlagSearch } from "../../rules/cookieless.ts";
 import type { SchemaCheck } from "../../rules/event-schema.ts";
 import type { Plan } from "../../rules/plans.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
-import { fewEventsMax } from "./work-size.ts";
 
 /** What the rules decide about an item. */
 export const Ruling = {
@@ -40,8 +39,6 @@ export type Ruling = (typeof Ruling)[keyof typeof Ruling];
 interface ScannedItems {
   readonly body: Buffer;
   readonly scanner: Scanner;
-  /** Whether no new name may replace a known one, because rulings about other items depend on it. */
-  readonly keepsNames?: boolean;
 }
 
 /** The indexes of rows, from the first one to before `end`. */
@@ -100,7 +97,7 @@ export class RuledItems {
   takeRows(
     rules: CompiledRules,
     request: RequestOfRules,
-    { body, scanner, keepsNames = false }: ScannedItems,
+    { body, scanner }: ScannedItems,
     { first, end }: Rows,
   ): boolean {
     const tasks = this.#tasks;
@@ -110,23 +107,22 @@ export class RuledItems {
     view.table = scanner.table;
     tasks[RowTasks.First] = first;
     tasks[RowTasks.Count] = end - first;
-    const findNames = end - first <= fewEventsMax ? findFewNames : this.#findNames;
+    const findNames = end - first <= fewNamesMax ? findFewNames : this.#findNames;
     findNames(body, view.table, rules.namedPlans.slots, tasks);
     this.#hasPlans =
       this.#takesAll || rules.cookieless !== undefined || tasks[RowTasks.Unknown]! > 0;
-    if (this.#hasPlans) this.#plan(rules, request, keepsNames);
+    if (this.#hasPlans) this.#plan(rules, request);
     if (tasks[RowTasks.Ruled] === 0) return false;
     const applier = this.#applier;
     applier.begin(rules, request);
-    const needsMembers = tasks[RowTasks.Members]! > 0;
-    if (needsMembers) applier.find(scanner, body, tasks);
-    if (!needsMembers || tasks[RowTasks.Applied]! > 0) this.#apply();
+    if (tasks[RowTasks.Members]! > 0) applier.find(scanner, body, tasks);
+    this.#apply();
     this.#changed.take(applier, view);
     return true;
   }
 
   /** Plans the rows whose names are not known, and those of cookieless events. */
-  #plan(rules: CompiledRules, { isEngage }: RequestOfRules, keepsNames: boolean): void {
+  #plan(rules: CompiledRules, { isEngage }: RequestOfRules): void {
     const { namedPlans, cookieless } = rules;
     const tasks = this.#tasks;
     const view = this.#view;
@@ -150,19 +146,19 @@ export class RuledItems {
       view.row = Header.Words + (first + index) * Row.Words;
       const plan = this.#plans[index];
       let kind = tasks[task + RowTask.Kind]!;
-      if (kind === TaskKind.Unknown && !keepsNames) {
+      if (kind === TaskKind.Unknown) {
         const [start, end] = [table[view.row + Row.EventStart]!, table[view.row + Row.EventEnd]!];
         const name = body.subarray(start + 1, end - 1);
         namedPlans.store(tasks[task + RowTask.Value]!, name, plan!, plan!.task);
       }
       if (this.#takesAll || kind !== TaskKind.Rewrite) {
         kind = plan?.task.kind ?? TaskKind.Unruled;
-        // Only `findNames` knows whether the distinct id is in the sample.
+        // `apply` finds out whether the distinct id is in the sample.
         if (kind === TaskKind.Sampled) kind = TaskKind.Apply;
         tasks[task + RowTask.Argument] = plan?.task.argument ?? 0;
         // An item without a name is dropped by the guards.
         if (plan !== undefined && flags?.isIn(view) === true && !needsMembers(kind)) {
-          kind = TaskKind.ListIfAny;
+          kind = TaskKind.List;
           tasks[task + RowTask.Argument] = 0;
         }
         const bytes = table[view.row + Row.ItemEnd]! - table[view.row + Row.ItemStart]!;
@@ -184,9 +180,12 @@ export class RuledItems {
     for (let index = 0; index < count; index++) {
       const task = taskAt(index);
       const kind = tasks[task + RowTask.Kind]!;
-      const hasMembers =
-        kind === TaskKind.List ||
-        (kind === TaskKind.ListIfAny && tasks[task + RowTask.Result] !== 0);
+      if (kind === TaskKind.ListIfAny && tasks[task + RowTask.Result] === 0) {
+        tasks[task + RowTask.Kind] = Outcome.Same;
+        this.#checksOf[index] = this.#planOf(index)!.schema?.valid;
+        continue;
+      }
+      const hasMembers = kind === TaskKind.List || kind === TaskKind.ListIfAny;
       if (!hasMembers && kind !== TaskKind.Apply) continue;
       const row = first + index;
       view.row = Header.Words + row * Row.Words;
@@ -221,7 +220,7 @@ export class RuledItems {
     const tasks = this.#tasks;
     const index = row - tasks[RowTasks.First]!;
     const task = taskAt(index);
-    const ruling = tasks[task + RowTask.Kind] as Ruling | TaskKind;
+    const ruling = tasks[task + RowTask.Kind]!;
     switch (ruling) {
       case TaskKind.Same:
         this.check = undefined;
@@ -230,9 +229,6 @@ export class RuledItems {
         this.check = undefined;
         this.isCookieless = false;
         return tasks[task + RowTask.Result] === 0 ? Ruling.Same : Ruling.Changed;
-      case TaskKind.ListIfAny:
-        this.check = this.#planOf(index)?.schema?.valid;
-        return Ruling.Same;
       case Ruling.Same:
       case Ruling.Changed:
         this.check = this.#checksOf[index];
@@ -244,8 +240,13 @@ export class RuledItems {
         this.rule = this.#rulesOf[index];
         this.refusal = this.#refusalsOf[index] ?? "";
         return ruling;
+      case Ruling.Unruled:
+      case Ruling.None:
+      case Ruling.TooLarge:
+      case Ruling.NoSalt:
+        return ruling;
       default:
-        return ruling as Ruling;
+        throw new Error(`the item of row ${row} has no ruling: ${ruling}`);
     }
   }
 

@@ -511,7 +511,6 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows
   Finder finder(index, text, names, found, edits, counts[kTasksChangesEnd]);
   const uint32_t* row = rows.table + kHeaderWords + rows.first * kRowWords;
   uint32_t* task = rows.words + kTasksRows;
-  uint32_t to_apply = 0;
   for (size_t at = 0; at < rows.count; at++, row += kRowWords, task += kTaskWords) {
     const auto number = static_cast<uint32_t>(rows.first + at);
     uint32_t& kind = task[kTaskKind];
@@ -529,17 +528,13 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows
       for (; applied != 0; applied &= applied - 1)
         counts[kTasksRuleChanges + lowest_bit(applied)]++;
     }
-    if (kind == kRowToApply) to_apply++;
     if (kind != kRowToList && kind != kRowToListIfAny) continue;
     const uint32_t schema = task[kTaskArgument];
     const size_t before = finder.count();
     if (!finder.list(row, number, schema, kind == kRowToListIfAny)) return kCannotFind;
-    const bool any = finder.count() != before;
-    task[kTaskResult] = any ? 1 : 0;
-    if (any || kind == kRowToList) to_apply++;
+    task[kTaskResult] = finder.count() != before ? 1 : 0;
   }
   counts[kTasksChangesEnd] = static_cast<uint32_t>(finder.edits_end());
-  counts[kTasksApplied] = to_apply;
   return finder.count();
 }
 

@@ -214,7 +214,6 @@ const LayoutNumber kLayout[] = {
     {"RowTasks.ChangesEnd", kTasksChangesEnd},
     {"RowTasks.Changes", kTasksChanges},
     {"RowTasks.ChangedBytes", kTasksChangedBytes},
-    {"RowTasks.Applied", kTasksApplied},
     {"RowTasks.RuleChanges", kTasksRuleChanges},
     {"RowTasks.Rows", kTasksRows},
     {"RowTask.Value", kTaskValue},

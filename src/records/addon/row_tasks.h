@@ -23,11 +23,9 @@ enum RowTasksWord : uint32_t {
   kTasksChanges = 7,
   /** Maximum bytes of the items that findMembers has changed. */
   kTasksChangedBytes = 8,
-  /** Number of rows to which the rules must be applied after findMembers. */
-  kTasksApplied = 9,
   /** For each of the first rules, the number of changes that findMembers has added for it. */
-  kTasksRuleChanges = 10,
-  kTasksRows = 42,
+  kTasksRuleChanges = 9,
+  kTasksRows = 41,
 };
 
 /** The words of a row. */

@@ -84,11 +84,9 @@ export function findMembersInTree(
   const { flags } = names;
   const entries: number[][] = [];
   const changed: number[] = [];
-  tasks[RowTasks.Applied] = 0;
   for (let index = 0; index < tasks[RowTasks.Count]!; index++) {
     const task = RowTasks.Rows + index * RowTask.Words;
     const kind = tasks[task + RowTask.Kind]!;
-    if (kind === TaskKind.Apply) tasks[RowTasks.Applied]!++;
     if (!needsMembers(kind)) continue;
     const row = tasks[RowTasks.First]! + index;
     const members = membersOf(table, body, row, names);
@@ -117,7 +115,6 @@ export function findMembersInTree(
     }
     const hasAny = entries.length > before;
     tasks[task + RowTask.Result] = hasAny ? 1 : 0;
-    if (hasAny || kind !== TaskKind.ListIfAny) tasks[RowTasks.Applied]!++;
   }
   found.set(entries.flat().slice(0, Math.floor(found.length / Found.Words) * Found.Words));
   const end = tasks[RowTasks.ChangesEnd]! + changed.length;
