@@ -160,7 +160,8 @@ export class RuledItems {
         tasks[task + RowTask.Argument] = plan?.task.argument ?? 0;
         // An item without a name is dropped by the guards.
         if (plan !== undefined && flags?.isIn(view) === true && !needsMembers(kind)) {
-          kind = TaskKind.ListIfAny;
+          // Rules that read no members hold for any event.
+          kind = kind === TaskKind.Unruled ? TaskKind.ListIfAny : TaskKind.List;
           tasks[task + RowTask.Argument] = 0;
         }
         const bytes = table[view.row + Row.ItemEnd]! - table[view.row + Row.ItemStart]!;
