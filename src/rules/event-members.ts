@@ -187,7 +187,7 @@ export class EventMembers implements SchemaMembers {
     this.#first = this.#end;
   }
 
-  /** Notes that the event has got another schema than that of `addRow`. */
+  /** Notes that the event has got another schema than that of its row. */
   changeSchema(): void {
     this.#isJudged = false;
     this.isValid = false;

@@ -175,6 +175,6 @@ inline constexpr size_t kCannotFind = SIZE_MAX;
  */
 size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows,
                     const MemberNames& names, const FoundList& found,
-                    const EditList& cuts) noexcept;
+                    const EditList& edits) noexcept;
 
 }  // namespace penstock

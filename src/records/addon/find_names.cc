@@ -26,7 +26,7 @@ uint32_t last_word(const uint8_t* name, size_t length) noexcept {
 
 uint32_t mixed(uint32_t hash, uint32_t word) noexcept { return (hash ^ word) * 0x85ebca6b; }
 
-/** Writes the value, the task and the removals of a name. */
+/** Writes the value, the kind and the argument of a name. */
 void take_name(const KnownNames& names, const uint8_t* name, size_t length,
                uint32_t* task) noexcept {
   const uint32_t hash = known_name_hash(name, length);
