@@ -57,6 +57,22 @@ const recordOf = (event: object, rules?: CompiledRules, userAgent?: string) =>
   };
 const idOf = (event: object, rules?: CompiledRules) => recordOf(event, rules)["distinct_id"];
 
+test("an event with the flag in another place is not cookieless, and the rules apply to it", () => {
+  const rules = cookielessRules([ruleOf({ event: ["drop"] }, { kind: "drop" })]);
+  const batch = [
+    { properties: {} },
+    { $cookieless_mode: true },
+    { x: { $cookieless_mode: true } },
+  ].flatMap((members) => ["drop", "e"].map((event) => ({ event, distinct_id: "u", ...members })));
+  for (let time = 0; time < 2; time++) {
+    const { filtered, records } = take({ batch }, { rules, clientAddress });
+    expect(filtered).toBe(3);
+    expect(records.map(({ event, distinct_id }) => [event, distinct_id])).toEqual(
+      Array.from({ length: 3 }, () => ["e", "u"]),
+    );
+  }
+});
+
 describe("a cookieless event", () => {
   test("is stored with the ids of the day, and without what identifies the visitor", () => {
     const event = cookielessEvent(
