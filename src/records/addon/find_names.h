@@ -31,7 +31,8 @@ inline constexpr uint32_t kNameBytesMax = (kNameWords - kNameText) * sizeof(uint
 /** The stored text of a simple distinct id of so many bytes is the id itself. */
 inline constexpr uint32_t kSampledIdBytesMax = 400;
 
-/** Returns the hash of a distinct id for samples. src/records/sample-hash.ts has the same function. */
+/** Returns the hash of a distinct id for samples. src/records/sample-hash.ts has the same function.
+ */
 uint32_t sample_hash(const uint8_t* id, size_t length) noexcept;
 
 struct KnownNames {
