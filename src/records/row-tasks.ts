@@ -9,8 +9,10 @@ export const RowTasks = {
   Count: 1,
   /** Maximum bytes of an item whose members are found. */
   ItemBytesMax: 2,
-  /** The results of `findNames`: numbers of ruled rows, of rows without a known name, and of rows of
-   * which members must be found. */
+  /**
+   * The results of `findNames`: numbers of ruled rows, of rows without a known name, and of rows of
+   * which members must be found.
+   */
   Ruled: 3,
   Unknown: 4,
   Members: 5,
@@ -84,9 +86,14 @@ export function needsMembers(kind: number): boolean {
   return kind >= TaskKind.List && kind <= TaskKind.Edit;
 }
 
+/** Returns the first word of the row at an index of the tasks. */
+export function taskAt(index: number): number {
+  return RowTasks.Rows + index * RowTask.Words;
+}
+
 /** Lets the members of the row at an index be listed, and judged by a schema. */
 export function listRow(tasks: Uint32Array, index: number, schemaChecks = 0): void {
-  const at = RowTasks.Rows + index * RowTask.Words;
+  const at = taskAt(index);
   tasks[at + RowTask.Kind] = TaskKind.List;
   tasks[at + RowTask.Argument] = schemaChecks;
 }

@@ -318,7 +318,7 @@ export class RuleApplier {
         rule.counts[RuleEffect.changed]!++;
         if (!isObserved) this.#hasChanges = true;
       }
-      if (this.#name !== undefined && this.#isRenaming(rule, isObserved)) {
+      if (this.#name !== undefined && !isObserved && rule.renames) {
         const plan = this.#rules.planOfNewName(this.#name);
         this.#schema = plan.schema;
         rules = plan.rules;
@@ -327,10 +327,6 @@ export class RuleApplier {
       }
     }
     return Outcome.Same;
-  }
-
-  #isRenaming(rule: CompiledRule, isObserved: boolean): boolean {
-    return !isObserved && rule.renames;
   }
 
   #matches(rule: CompiledRule): boolean {

@@ -22,7 +22,7 @@ import {
   topProperties,
 } from "./compiled-rule.ts";
 import { type CookielessContext, CookielessRule, visitorPaths } from "./cookieless.ts";
-import { type CompiledSchema, compileSchema, SchemaResult } from "./event-schema.ts";
+import { CompiledSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import { typeOfText } from "./item-edits.ts";
 import { editsOf, NativeEdits } from "./native-edits.ts";
@@ -180,8 +180,8 @@ export class CompiledRules {
     const keepsOnly = actions.some(({ kind }) => kind === "keepOnly");
     const checks = new SchemaCheckWriter();
     const pathOf = (name: string): number => paths.ofName(name);
-    this.schemas = file.schemas.map((schema) =>
-      compileSchema(schema, { pathOf, checks, counts: counters.ofSchema(schema) }),
+    this.schemas = file.schemas.map(
+      (schema) => new CompiledSchema(schema, { pathOf, checks, counts: counters.ofSchema(schema) }),
     );
     // Otherwise all properties are listed only for the events with such a schema.
     const readsAllOfRenamed =
@@ -230,11 +230,6 @@ export class CompiledRules {
   /** The names of all paths. The path of the first name is 1. */
   get pathNames(): readonly MemberName[] {
     return this.#paths.names;
-  }
-
-  /** Returns the number of a path that a rule names. */
-  pathOf(path: PropertyPath): number {
-    return this.#paths.of(path);
   }
 
   /** Estimates the work for events, in bytes that could be copied in the same time. */

@@ -60,10 +60,6 @@ interface SchemaOptions {
   readonly counts: Float64Array;
 }
 
-export function compileSchema(schema: EventSchema, options: SchemaOptions): CompiledSchema {
-  return new CompiledSchema(schema, options);
-}
-
 /** The result of a schema, and its index in the counts of a schema. */
 export const SchemaResult = { valid: 0, invalid: 1 } as const;
 export type SchemaResult = keyof typeof SchemaResult;

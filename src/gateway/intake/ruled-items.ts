@@ -13,6 +13,7 @@ import {
   RowTask,
   RowTasks,
   TaskKind,
+  taskAt,
 } from "../../records/row-tasks.ts";
 import { Header, Row, type Scanner, ScanStatus, tableWords } from "../../records/table.ts";
 import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts";
@@ -66,7 +67,7 @@ export class RuledItems {
   /** The words of RowTasks. The outcome of a row replaces the kind of its task. */
   readonly #tasks: Uint32Array;
   readonly #view: Cursor = { body: Buffer.alloc(0), table: new Uint32Array(0), row: 0 };
-  /** The plans of rows. If it is not set, the plans are those of the names' values. */
+  /** The plans of rows, if `#hasPlans`. Otherwise they are those of the names that the table has. */
   readonly #plans: (Plan | undefined)[] = [];
   #hasPlans = false;
   #rules: CompiledRules | undefined = undefined;
@@ -232,7 +233,7 @@ export class RuledItems {
       case Ruling.Same:
       case Ruling.Changed:
         this.check = this.#checksOf[index];
-        this.isCookieless = this.#isCookielessOf[index]!;
+        this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[index]!;
         return ruling;
       case Ruling.Filtered:
       case Ruling.Quarantined:
@@ -274,10 +275,6 @@ export class RuledItems {
     this.#changed.take(applier, item);
     return { item: this.#changed.item(0), isCookieless };
   }
-}
-
-function taskAt(index: number): number {
-  return RowTasks.Rows + index * RowTask.Words;
 }
 
 /** Whether the words of a row are those of its event's name. */
