@@ -25,7 +25,7 @@ export const findFewNames: NameFunctions["findNames"] = (body, table, slots, tas
     let kind = kindOf(body, table, row, { slots, tasks, task });
     if (kind === TaskKind.Sampled) {
       const highest = tasks[task + RowTask.Argument]!;
-      kind = isSampled(body, table, row, highest) ? TaskKind.Same : TaskKind.Apply;
+      kind = isSampled(body, table, row, highest) ? TaskKind.Stored : TaskKind.Apply;
     }
     const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
     if (needsMembers(kind) && bytes > bytesMax) kind = TaskKind.TooLarge;

@@ -37,7 +37,7 @@ export const RowTask = {
    * of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
    */
   Argument: 2,
-  /** The result of `findMembers`. */
+  /** The number of the change of an edited row. */
   Result: 3,
   Words: 4,
 } as const;
@@ -58,19 +58,20 @@ export const TaskKind = {
   /** The members must be listed, and then the rules applied. */
   List: 6,
   /**
-   * The same, but the event is stored as it is if it has no listed member, and passes its schema for
-   * sure. Result: whether the rules must be applied.
+   * The same, but the row becomes Stored, or with a schema Valid, if it has no listed member, and
+   * passes its schema for sure. Otherwise it becomes List.
    */
   ListIfAny: 7,
-  /**
-   * Members must be edited. Result: the number of the row's change, from 1 on; 0 for none. If the
-   * addon cannot edit them, the row becomes List.
-   */
+  /** Members must be edited. The row becomes Edited or Stored, or List if the addon cannot. */
   Edit: 8,
-  /** The event is stored as it is if its distinct id is in the sample. Otherwise Apply. */
+  /** The row becomes Stored if its distinct id is in the sample, else Apply. */
   Sampled: 9,
   /** The event is stored as it is. */
-  Same: 10,
+  Stored: 10,
+  /** The event is stored as it is, and passes its schema. */
+  Valid: 11,
+  /** The event has another text. Result: the number of its change, from 1 on. */
+  Edited: 12,
 } as const;
 export type TaskKind = (typeof TaskKind)[keyof typeof TaskKind];
 

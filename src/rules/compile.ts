@@ -128,6 +128,8 @@ export class CompiledRules {
   /** The paths of the properties whose URLs are cut. */
   readonly urlPaths: readonly number[];
   readonly schemas: readonly CompiledSchema[];
+  /** The schemas by the offsets of their checks. */
+  readonly schemasByChecks: ReadonlyMap<number, CompiledSchema>;
   readonly #paths = new Paths();
   readonly #texts = new ConstantTexts();
   /** These paths are 0 if no rule reads them. */
@@ -183,6 +185,7 @@ export class CompiledRules {
     this.schemas = file.schemas.map(
       (schema) => new CompiledSchema(schema, { pathOf, checks, counts: counters.ofSchema(schema) }),
     );
+    this.schemasByChecks = new Map(this.schemas.map((schema) => [schema.checks, schema]));
     // Otherwise all properties are listed only for the events with such a schema.
     const readsAllOfRenamed =
       actions.some(({ kind }) => kind === "rename") &&

@@ -38,7 +38,7 @@ uint32_t kind_of(const std::vector<uint8_t>& text, const uint32_t* row, uint32_t
     const bool is_simple =
         length != 0 && length <= 400 && start + length <= text.size() && text[start] > ' ';
     return is_simple && penstock::sample_hash(&text[start], length) <= argument
-               ? penstock::kSameRow
+               ? penstock::kStoredRow
                : penstock::kRowToApply;
   }
   const bool is_large = row[penstock::kItemEnd] - row[penstock::kItemStart] > kItemBytesMax;

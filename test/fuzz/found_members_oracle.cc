@@ -259,7 +259,7 @@ void check_schemas(penstock::EventScanner& scanner, const std::vector<uint8_t>& 
     names.flags = flags;
     Words all;
     Words unsure;
-    Words results;
+    Words kinds;
     for (uint32_t row = 0; row < row_count; row++) {
       Words entries = entries_of(plain, row);
       const uint32_t properties =
@@ -278,7 +278,7 @@ void check_schemas(penstock::EventScanner& scanner, const std::vector<uint8_t>& 
       entries.insert(entries.begin(), result.begin(), result.end());
       all.insert(all.end(), entries.begin(), entries.end());
       if (!passes) unsure.insert(unsure.end(), entries.begin(), entries.end());
-      results.push_back(passes ? 0 : 1);
+      kinds.push_back(passes ? penstock::kValidRow : penstock::kRowToList);
     }
     const auto found = [&](uint32_t kind) {
       const std::vector<Task> tasks(row_count, {kind, schema});
@@ -289,10 +289,9 @@ void check_schemas(penstock::EventScanner& scanner, const std::vector<uint8_t>& 
     const Found if_any = found(penstock::kRowToListIfAny);
     check(if_any.entries == unsure, "rows whose members pass for sure have no entry");
     for (uint32_t row = 0; row < row_count; row++)
-      check(
-          if_any.tasks[penstock::kTasksRows + row * penstock::kTaskWords + penstock::kTaskResult] ==
-              results[row],
-          "the result of a row with a schema is whether it has entries");
+      check(if_any.tasks[penstock::kTasksRows + row * penstock::kTaskWords + penstock::kTaskKind] ==
+                kinds[row],
+            "a row with a schema is valid, or has entries");
   }
 }
 
@@ -355,7 +354,7 @@ void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& te
                  const Words& table, const Names& names, Random& random) {
   constexpr uint32_t kKinds[] = {penstock::kRowToEdit,  penstock::kRowToEdit,
                                  penstock::kRowToList,  penstock::kRowToListIfAny,
-                                 penstock::kRowToApply, penstock::kSameRow};
+                                 penstock::kRowToApply, penstock::kStoredRow};
   const Text of(text.data(), text.size());
   const Words listed = list_all(scanner, text, table, names);
   std::vector<Task> tasks(table[penstock::kRowCount]);
@@ -377,7 +376,10 @@ void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& te
       if (item.is_unsure()) {
         kind = penstock::kRowToList;
         task[penstock::kTaskArgument] = 0;
-      } else if (item.applied() != 0) {
+      } else if (item.applied() == 0) {
+        kind = penstock::kStoredRow;
+      } else {
+        kind = penstock::kEditedRow;
         task[penstock::kTaskResult] = ++expected[penstock::kTasksChanges];
         for (uint32_t rule = 0; rule < 32; rule++)
           expected[penstock::kTasksRuleChanges + rule] += item.applied() >> rule & 1;
@@ -388,7 +390,8 @@ void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& te
     const bool lists = kind == penstock::kRowToList || kind == penstock::kRowToListIfAny;
     if (lists) {
       entries.insert(entries.end(), of_row.begin(), of_row.end());
-      task[penstock::kTaskResult] = of_row.empty() ? 0 : 1;
+      const bool stays = kind == penstock::kRowToListIfAny && of_row.empty();
+      kind = stays ? penstock::kStoredRow : penstock::kRowToList;
     }
   }
   check(found.entries == entries, "only members of rows to list have entries");

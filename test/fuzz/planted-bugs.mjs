@@ -160,7 +160,7 @@ export const plantedBugs = [
     "if (is_sure && only_if_any) count_ = entry;",
     "if (is_sure) count_ = entry;",
   ],
-  ["find_members.cc", "finder.count() != before ? 1 : 0", "1"],
+  ["find_members.cc", "only_if_any && finder.count() == before", "only_if_any"],
   ["find_members.cc", "lists_all_ = lists_all_ || judge_.reads_others();", ""],
   ["find_members.cc", "|| properties == kNull);", ");"],
   ["find_names.cc", "(row[kFieldTypes] >> 4 * kDistinctId & 15) != kPlainString", "false"],

@@ -136,7 +136,7 @@ test("both functions find the names of the reference, and each name that was sto
             found++;
             expect(table.get(value)).toBe(`${name}`);
             expect(argument).toBe(taskFor(name).argument);
-            if (kind === TaskKind.Same) sampled++;
+            if (kind === TaskKind.Stored) sampled++;
           }
           for (const [row, { kind, value }] of native.rows.entries()) {
             const name = nameOf(body, row);

@@ -50,7 +50,7 @@ function judge({ names, schemas }: CompiledRules, text: string): Judgement {
     const tasks = taskOf(kind, schemas[0]!.checks);
     const changes = new Uint32Array(1);
     const count = scanner.findMembers(body, tasks, names.text, names.slots, found, changes);
-    expect(tasks[RowTasks.Rows + RowTask.Result]).toBe(count > 0 ? 1 : 0);
+    expect(tasks[RowTasks.Rows + RowTask.Kind]).toBe(count > 0 ? TaskKind.List : TaskKind.Valid);
     return found.subarray(0, count * Found.Words);
   };
   const found = find(TaskKind.List);

@@ -27,7 +27,7 @@ import {
 import type { RequestOfRules } from "../../rules/apply.ts";
 import type { CompiledRules } from "../../rules/compile.ts";
 import { hasReadableParts, retainedText } from "../../rules/cookieless.ts";
-import { type SchemaCheck, SchemaResult } from "../../rules/event-schema.ts";
+import { type CompiledSchema, type SchemaCheck, SchemaResult } from "../../rules/event-schema.ts";
 import { dropDetail, mayHaveHint, type Typos, textOf, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm, slowItemBytesMax } from "./plain-form.ts";
 import type { QuarantinedItem } from "./quarantine-port.ts";
@@ -196,7 +196,9 @@ export class ItemTaker {
     if (!this.#isRuled) return this.#wholeItem(job, verdict) ?? cursor;
     const ruled = this.#ruledSlice!;
     const ruling = ruled.rulingOf(row);
-    if (ruling === Ruling.Same) return this.#applySchema(job, cursor, ruled.check);
+    if (ruling === Ruling.Stored) return cursor;
+    if (ruling === Ruling.Edited) return this.#changedItem(job, ruled, row);
+    if (ruling === Ruling.Valid) return this.#validItem(cursor, ruled.schemaOf(row));
     return this.#followRuling(job, row, ruling);
   }
 
@@ -218,9 +220,9 @@ export class ItemTaker {
       if (!ruled.takeRows(job.rules!, job, items, { first: at, end: at + 1 })) return item;
       ruling = ruled.rulingOf(at);
     }
-    if (ruling === Ruling.Changed) item = ruled.changedItem(at);
-    if (ruling === Ruling.Unruled) return item;
-    if (ruling === Ruling.Same) return this.#applySchema(job, item, ruled.check);
+    if (ruling === Ruling.Unruled || ruling === Ruling.Stored) return item;
+    if (ruling === Ruling.Valid) return this.#validItem(item, ruled.schemaOf(at));
+    if (ruling === Ruling.Same) return this.#applySchema(job, item, ruled.checkOf(at));
     if (ruling === Ruling.TooLarge) {
       const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
       refuse(verdict, "event_too_large", detail);
@@ -228,23 +230,35 @@ export class ItemTaker {
     }
     if (ruling === Ruling.NoCookielessId) {
       verdict.drop = "no_cookieless_id";
-      verdict.detail = ruled.refusal;
+      verdict.detail = ruled.refusalOf(at);
       return item;
     }
     if (ruling === Ruling.NoSalt) {
       job.pending?.fail("unavailable", noSaltDetail);
       return undefined;
     }
-    if (ruling !== Ruling.Changed) {
-      this.#filterCode = ruling === Ruling.Quarantined ? "quarantined" : "dropped_by_rule";
-      if (ruling === Ruling.Quarantined)
-        this.#quarantine(job, { reason: "rule", detail: "", rule: ruled.rule?.name });
+    if (ruling === Ruling.Edited) return this.#changedItem(job, ruled, at);
+    if (ruling === Ruling.Changed) {
+      const changed = this.#changedItem(job, ruled, at);
+      verdict.hidesAddress = ruled.isCookieless(at);
+      return isStorable(verdict) ? this.#applySchema(job, changed, ruled.checkOf(at)) : changed;
+    }
+    if (ruling === Ruling.Quarantined) {
+      this.#filterCode = "quarantined";
+      this.#quarantine(job, { reason: "rule", detail: "", rule: ruled.ruleOf(at)?.name });
       return undefined;
     }
+    if (ruling !== Ruling.Filtered) throw new Error(`row ${at} has no ruling: ${ruling}`);
+    this.#filterCode = "dropped_by_rule";
+    return undefined;
+  }
+
+  /** Returns the changed item in plain form. If it cannot be read, the verdict has the error. */
+  #changedItem(job: Job, ruled: RuledItems, row: number): ItemView {
+    const verdict = this.#verdict;
+    const item = ruled.changedItem(row);
     verdict.changedByRules = true;
-    verdict.hidesAddress = ruled.isCookieless;
-    const changed = isPlain(item) ? item : this.#plainForm.of(item, verdict, job.tally);
-    return changed === undefined ? item : this.#applySchema(job, changed, ruled.check);
+    return isPlain(item) ? item : (this.#plainForm.of(item, verdict, job.tally) ?? item);
   }
 
   /** Returns the item in plain form, with the additions of the request; undefined on an error. */
@@ -272,18 +286,19 @@ export class ItemTaker {
   #applySchema(job: Job, item: ItemView, check: SchemaCheck | undefined): ItemView | undefined {
     if (check === undefined) return item;
     const { schema, errors, stamp } = check;
+    if (errors.length === 0) return this.#validItem(item, schema);
     this.#verdict.schema = stamp;
-    if (errors.length > 0) return this.#followErrors(job, item, check);
-    schema.counts[SchemaResult.valid]!++;
-    return item;
-  }
-
-  #followErrors(job: Job, item: ItemView, { schema, errors }: SchemaCheck): ItemView | undefined {
     schema.counts[SchemaResult.invalid]!++;
     if (schema.mode !== "quarantine") return item;
     this.#filterCode = "quarantined";
     this.#quarantine(job, { reason: "schema", detail: errors.join("; "), rule: schema.event });
     return undefined;
+  }
+
+  #validItem(item: ItemView, { counts, valid }: CompiledSchema): ItemView {
+    counts[SchemaResult.valid]!++;
+    this.#verdict.schema = valid.stamp;
+    return item;
   }
 
   /** Puts the current item of the body into quarantine, if it may be stored. */

@@ -20,7 +20,7 @@ import { Outcome, type RequestOfRules, RuleApplier } from "../../rules/apply.ts"
 import type { CompiledRules } from "../../rules/compile.ts";
 import type { CompiledRule } from "../../rules/compiled-rule.ts";
 import { FlagSearch } from "../../rules/cookieless.ts";
-import type { SchemaCheck } from "../../rules/event-schema.ts";
+import type { CompiledSchema, SchemaCheck } from "../../rules/event-schema.ts";
 import type { Plan } from "../../rules/plans.ts";
 import { type Cursor, OutOfMemoryError, slowItemBytesMax } from "./plain-form.ts";
 
@@ -32,6 +32,10 @@ export const Ruling = {
   None: TaskKind.Rewrite,
   /** The rules must read the item, but it is too large. */
   TooLarge: TaskKind.TooLarge,
+  /** The addon has finished the item. It has no schema, or passes it if it is Valid. */
+  Stored: TaskKind.Stored,
+  Valid: TaskKind.Valid,
+  Edited: TaskKind.Edited,
   ...Outcome,
 } as const;
 export type Ruling = (typeof Ruling)[keyof typeof Ruling];
@@ -76,15 +80,6 @@ export class RuledItems {
   readonly #refusalsOf: string[] = [];
   readonly #isCookielessOf: boolean[] = [];
   readonly #flags = new FlagSearch();
-  /** The rule that filtered or quarantined the item of the last `rulingOf`. */
-  rule: CompiledRule | undefined = undefined;
-  /** What the schema of the item has found, unless the item is not stored. */
-  check: SchemaCheck | undefined = undefined;
-  /** Whether the item has got the ids of a cookieless event. */
-  isCookieless = false;
-  /** Why the item cannot have them. */
-  refusal = "";
-
   constructor({ createScanner, rowsMax, findNames, changeItems, takesAll }: RuledItemsOptions) {
     this.#takesAll = takesAll;
     this.#findNames = findNames;
@@ -181,12 +176,7 @@ export class RuledItems {
     for (let index = 0; index < count; index++) {
       const task = taskAt(index);
       const kind = tasks[task + RowTask.Kind]!;
-      if (kind === TaskKind.ListIfAny && tasks[task + RowTask.Result] === 0) {
-        tasks[task + RowTask.Kind] = Outcome.Same;
-        this.#checksOf[index] = this.#planOf(index)!.schema?.valid;
-        continue;
-      }
-      const hasMembers = kind === TaskKind.List || kind === TaskKind.ListIfAny;
+      const hasMembers = kind === TaskKind.List;
       if (!hasMembers && kind !== TaskKind.Apply) continue;
       const row = first + index;
       view.row = Header.Words + row * Row.Words;
@@ -218,43 +208,45 @@ export class RuledItems {
 
   /** Returns what `takeRows` decided about the item of a row. */
   rulingOf(row: number): Ruling {
-    const tasks = this.#tasks;
-    const index = row - tasks[RowTasks.First]!;
-    const task = taskAt(index);
-    const ruling = tasks[task + RowTask.Kind]!;
-    switch (ruling) {
-      case TaskKind.Same:
-        this.check = undefined;
-        return Ruling.Same;
-      case TaskKind.Edit:
-        this.check = undefined;
-        this.isCookieless = false;
-        return tasks[task + RowTask.Result] === 0 ? Ruling.Same : Ruling.Changed;
-      case Ruling.Same:
-      case Ruling.Changed:
-        this.check = this.#checksOf[index];
-        this.isCookieless = ruling === Ruling.Changed && this.#isCookielessOf[index]!;
-        return ruling;
-      case Ruling.Filtered:
-      case Ruling.Quarantined:
-      case Ruling.NoCookielessId:
-        this.rule = this.#rulesOf[index];
-        this.refusal = this.#refusalsOf[index] ?? "";
-        return ruling;
-      case Ruling.Unruled:
-      case Ruling.None:
-      case Ruling.TooLarge:
-      case Ruling.NoSalt:
-        return ruling;
-      default:
-        throw new Error(`the item of row ${row} has no ruling: ${ruling}`);
-    }
+    return this.#tasks[this.#taskOf(row) + RowTask.Kind]! as Ruling;
   }
 
-  /** Returns the changed item of a row. Valid until the next call. */
+  /** Returns the item of a row that is changed or edited. Valid until the next call. */
   changedItem(row: number): ItemView {
-    const tasks = this.#tasks;
-    return this.#changed.item(tasks[taskAt(row - tasks[RowTasks.First]!) + RowTask.Result]! - 1);
+    return this.#changed.item(this.#tasks[this.#taskOf(row) + RowTask.Result]! - 1);
+  }
+
+  /** Returns the schema of a row that is Valid. */
+  schemaOf(row: number): CompiledSchema {
+    return this.#rules!.schemasByChecks.get(this.#tasks[this.#taskOf(row) + RowTask.Argument]!)!;
+  }
+
+  /** Returns what the schema has found in the item of a row that is Same or Changed. */
+  checkOf(row: number): SchemaCheck | undefined {
+    return this.#checksOf[this.#indexOf(row)];
+  }
+
+  /** Returns the rule that filtered the item of a row, or put it into quarantine. */
+  ruleOf(row: number): CompiledRule | undefined {
+    return this.#rulesOf[this.#indexOf(row)];
+  }
+
+  /** Whether the changed item of a row has got the ids of a cookieless event. */
+  isCookieless(row: number): boolean {
+    return this.#isCookielessOf[this.#indexOf(row)]!;
+  }
+
+  /** Returns why the item of a row cannot have these ids. */
+  refusalOf(row: number): string {
+    return this.#refusalsOf[this.#indexOf(row)]!;
+  }
+
+  #indexOf(row: number): number {
+    return row - this.#tasks[RowTasks.First]!;
+  }
+
+  #taskOf(row: number): number {
+    return taskAt(this.#indexOf(row));
   }
 
   /**

@@ -75,6 +75,8 @@ class Finder {
     rules_ = rules;
     filter_ = names_.filter;
     applied = applied_ = 0;
+    unsure_ = false;
+    if (rules == 0) return true;
     needs_scan_ = 0;
     inserted_ = 0;
     property_types_ = row[kPropertyTypes];
@@ -514,25 +516,31 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows
   for (size_t at = 0; at < rows.count; at++, row += kRowWords, task += kTaskWords) {
     const auto number = static_cast<uint32_t>(rows.first + at);
     uint32_t& kind = task[kTaskKind];
-    if (kind == kRowToEdit) {
+    // If the call is repeated with more space, rows are edited again.
+    if (kind == kRowToEdit || kind == kEditedRow) {
       uint32_t applied = 0;
       if (!finder.edit(row, number, task[kTaskArgument], applied)) return kCannotFind;
-      task[kTaskResult] = applied == 0 ? 0 : ++counts[kTasksChanges];
       if (finder.unsure()) {
         kind = kRowToList;
         task[kTaskArgument] = 0;
-      }
-      if (applied != 0)
+      } else if (applied == 0) {
+        kind = kStoredRow;
+      } else {
+        kind = kEditedRow;
+        task[kTaskResult] = ++counts[kTasksChanges];
         counts[kTasksChangedBytes] +=
             row[kItemEnd] - row[kItemStart] + static_cast<uint32_t>(finder.inserted());
-      for (; applied != 0; applied &= applied - 1)
-        counts[kTasksRuleChanges + lowest_bit(applied)]++;
+        for (; applied != 0; applied &= applied - 1)
+          counts[kTasksRuleChanges + lowest_bit(applied)]++;
+      }
     }
     if (kind != kRowToList && kind != kRowToListIfAny) continue;
     const uint32_t schema = task[kTaskArgument];
     const size_t before = finder.count();
-    if (!finder.list(row, number, schema, kind == kRowToListIfAny)) return kCannotFind;
-    task[kTaskResult] = finder.count() != before ? 1 : 0;
+    const bool only_if_any = kind == kRowToListIfAny;
+    if (!finder.list(row, number, schema, only_if_any)) return kCannotFind;
+    kind = only_if_any && finder.count() == before ? schema != 0 ? kValidRow : kStoredRow
+                                                   : kRowToList;
   }
   counts[kTasksChangesEnd] = static_cast<uint32_t>(finder.edits_end());
   return finder.count();

@@ -108,7 +108,7 @@ void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
     ruled++;
     unknown += kind == kUnknownRow || kind == kUnreadRow;
     if (kind == kSampledRow)
-      kind = is_sampled(text, length, row, task[kTaskArgument]) ? kSameRow : kRowToApply;
+      kind = is_sampled(text, length, row, task[kTaskArgument]) ? kStoredRow : kRowToApply;
     if (!needs_members(kind)) continue;
     if (row[kItemEnd] - row[kItemStart] > bytes_max) kind = kTooLargeRow;
     else members++;

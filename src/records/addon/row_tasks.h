@@ -38,7 +38,7 @@ enum RowTaskWord : uint32_t {
    * each of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
    */
   kTaskArgument = 2,
-  /** The result of findMembers. */
+  /** The number of the change of an edited row. */
   kTaskResult = 3,
   kTaskWords = 4,
 };
@@ -60,19 +60,20 @@ enum TaskKind : uint32_t {
   /** The members must be listed, and then the rules applied. */
   kRowToList = 6,
   /**
-   * The same, but the event is stored as it is if it has no listed member, and passes its schema
-   * for sure. Result: whether the rules must be applied.
+   * The same, but the row becomes kStoredRow, or with a schema kValidRow, if it has no listed
+   * member, and passes its schema for sure. Otherwise it becomes kRowToList.
    */
   kRowToListIfAny = 7,
-  /**
-   * Members must be edited. Result: the number of the change, from 1 on, or 0. If the addon cannot
-   * edit them, the row becomes kRowToList.
-   */
+  /** Members must be edited. The row becomes kEditedRow, kStoredRow or kRowToList. */
   kRowToEdit = 8,
-  /** The event is stored as it is if its distinct id is in the sample. Otherwise kRowToApply. */
+  /** The row becomes kStoredRow if its distinct id is in the sample, else kRowToApply. */
   kSampledRow = 9,
   /** The event is stored as it is. */
-  kSameRow = 10,
+  kStoredRow = 10,
+  /** The event is stored as it is, and passes its schema. */
+  kValidRow = 11,
+  /** The event has another text. Result: the number of its change, from 1 on. */
+  kEditedRow = 12,
 };
 
 inline constexpr size_t kEditingRulesMax = kTasksRows - kTasksRuleChanges;

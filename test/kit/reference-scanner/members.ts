@@ -87,22 +87,25 @@ export function findMembersInTree(
   for (let index = 0; index < tasks[RowTasks.Count]!; index++) {
     const task = RowTasks.Rows + index * RowTask.Words;
     const kind = tasks[task + RowTask.Kind]!;
-    if (!needsMembers(kind)) continue;
+    const isEdited = kind === TaskKind.Edit || kind === TaskKind.Edited;
+    if (!needsMembers(kind) && !isEdited) continue;
     const row = tasks[RowTasks.First]! + index;
     const members = membersOf(table, body, row, names);
-    if (kind === TaskKind.Edit) {
+    if (isEdited) {
       const rules = tasks[task + RowTask.Argument]!;
       const change = changeOf(table, body, row, { members, rules, names });
       if (change !== undefined) {
         const { applied, words, bytes } = change;
         changed.push(...words);
-        tasks[task + RowTask.Result] = applied === 0 ? 0 : ++tasks[RowTasks.Changes]!;
-        if (applied !== 0) tasks[RowTasks.ChangedBytes]! += bytesOf(table, row) + bytes;
+        tasks[task + RowTask.Kind] = applied === 0 ? TaskKind.Stored : TaskKind.Edited;
+        if (applied !== 0) {
+          tasks[task + RowTask.Result] = ++tasks[RowTasks.Changes]!;
+          tasks[RowTasks.ChangedBytes]! += bytesOf(table, row) + bytes;
+        }
         for (let rule = 0; rule < 32; rule++)
           tasks[RowTasks.RuleChanges + rule]! += (applied >>> rule) & 1;
         continue;
       }
-      tasks[task + RowTask.Kind] = TaskKind.List;
       tasks[task + RowTask.Argument] = 0;
     }
     const before = entries.length;
@@ -113,8 +116,8 @@ export function findMembersInTree(
           ((flags & NamesFlag.ListsAll) !== 0 && level === MemberLevel.Properties);
       if (isListed) entries.push(entry);
     }
-    const hasAny = entries.length > before;
-    tasks[task + RowTask.Result] = hasAny ? 1 : 0;
+    const isToList = kind !== TaskKind.ListIfAny || entries.length > before;
+    tasks[task + RowTask.Kind] = isToList ? TaskKind.List : TaskKind.Stored;
   }
   found.set(entries.flat().slice(0, Math.floor(found.length / Found.Words) * Found.Words));
   const end = tasks[RowTasks.ChangesEnd]! + changed.length;

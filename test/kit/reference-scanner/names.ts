@@ -28,7 +28,7 @@ export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots,
     }
     if (kind === TaskKind.Sampled) {
       const max = tasks[task + RowTask.Argument]!;
-      kind = isSampled(body, table, row, max) ? TaskKind.Same : TaskKind.Apply;
+      kind = isSampled(body, table, row, max) ? TaskKind.Stored : TaskKind.Apply;
     }
     const bytes = table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
     if (needsMembers(kind) && bytes > tasks[RowTasks.ItemBytesMax]!) kind = TaskKind.TooLarge;
