@@ -128,8 +128,8 @@ export class CompiledRules {
   /** The paths of the properties whose URLs are cut. */
   readonly urlPaths: readonly number[];
   readonly schemas: readonly CompiledSchema[];
-  /** The schemas by the offsets of their checks. */
-  readonly schemasByChecks: ReadonlyMap<number, CompiledSchema>;
+  /** The schema whose checks begin at an offset. */
+  readonly schemaAt: readonly (CompiledSchema | undefined)[];
   readonly #paths = new Paths();
   readonly #texts = new ConstantTexts();
   /** These paths are 0 if no rule reads them. */
@@ -185,7 +185,9 @@ export class CompiledRules {
     this.schemas = file.schemas.map(
       (schema) => new CompiledSchema(schema, { pathOf, checks, counts: counters.ofSchema(schema) }),
     );
-    this.schemasByChecks = new Map(this.schemas.map((schema) => [schema.checks, schema]));
+    const schemaAt = new Array<CompiledSchema | undefined>(checks.words.length);
+    for (const schema of this.schemas) schemaAt[schema.checks] = schema;
+    this.schemaAt = schemaAt;
     // Otherwise all properties are listed only for the events with such a schema.
     const readsAllOfRenamed =
       actions.some(({ kind }) => kind === "rename") &&

@@ -197,8 +197,6 @@ export class ItemTaker {
     const ruled = this.#ruledSlice!;
     const ruling = ruled.rulingOf(row);
     if (ruling === Ruling.Stored) return cursor;
-    if (ruling === Ruling.Edited) return this.#changedItem(job, ruled, row);
-    if (ruling === Ruling.Valid) return this.#validItem(cursor, ruled.schemaOf(row));
     return this.#followRuling(job, row, ruling);
   }
 
@@ -210,6 +208,8 @@ export class ItemTaker {
     let ruling = ofSlice;
     let item: ItemView = cursor;
     let at = row;
+    if (ruling === Ruling.Edited) return this.#changedItem(job, ruled, row);
+    if (ruling === Ruling.Valid) return this.#validItem(item, ruled.schemaOf(row));
     if (ruling === Ruling.Unruled || ruling === Ruling.None) {
       const whole = this.#wholeItem(job, verdict);
       if (whole === undefined || ruling === Ruling.Unruled) return whole ?? cursor;

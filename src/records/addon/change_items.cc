@@ -48,15 +48,18 @@ class ItemEdits {
     return written + rest;
   }
 
-  /** Returns the number of bytes by which the text at an offset has moved, after `write`. */
-  uint32_t shift_at(uint32_t offset) const noexcept {
-    uint32_t shift = 0;
-    for (size_t at = 0; at < count_; at++) {
-      const uint32_t* const edit = words_ + at * kEditWords;
-      if (edit[kEditStart] >= offset) break;
-      shift = edit[kEditEnd];
+  /** Moves each offset that is not 0 like its text, and then by `shift`. Call it after `write`. */
+  void move(const uint32_t* offsets, size_t count, uint32_t shift,
+            uint32_t* target) const noexcept {
+    for (size_t at = 0; at < count; at++) target[at] = offsets[at] == 0 ? 0 : offsets[at] + shift;
+    uint32_t before = 0;
+    for (size_t index = 0; index < count_; index++) {
+      const uint32_t* const edit = words_ + index * kEditWords;
+      const uint32_t start = edit[kEditStart];
+      const uint32_t moved = edit[kEditEnd] - before;
+      before = edit[kEditEnd];
+      for (size_t at = 0; at < count; at++) target[at] += offsets[at] > start ? moved : 0;
     }
-    return shift;
   }
 
  private:
@@ -84,16 +87,6 @@ class ItemEdits {
   uint32_t* const words_;
   size_t count_;
 };
-
-void move_spans(uint32_t* target, const uint32_t* words, size_t count, const ItemEdits& edits,
-                uint32_t shift) noexcept {
-  for (size_t at = 0; at < count; at += 2) {
-    // An absent value has two words of zero.
-    const uint32_t end = words[at + 1];
-    target[at] = end == 0 ? 0 : words[at] + edits.shift_at(words[at]) + shift;
-    target[at + 1] = end == 0 ? 0 : end + edits.shift_at(end) + shift;
-  }
-}
 
 }  // namespace
 
@@ -131,8 +124,8 @@ size_t change_items(const ItemChanges& changes, const ChangedText& sent, const I
       std::memset(moved, 0, kRowWords * sizeof *moved);
     } else {
       const uint32_t shift = item_start - start;
-      move_spans(moved + kFirstFieldStart, row + kFirstFieldStart, kFieldTypes - kFirstFieldStart,
-                 edits, shift);
+      edits.move(row + kFirstFieldStart, kFieldTypes - kFirstFieldStart, shift,
+                 moved + kFirstFieldStart);
       moved[kFieldTypes] = change[kChangeFieldTypes];
       moved[kPropertyTypes] = change[kChangePropertyTypes];
       moved[kMoreTypes] = row[kMoreTypes];
@@ -142,7 +135,7 @@ size_t change_items(const ItemChanges& changes, const ChangedText& sent, const I
         };
         const uint32_t* const extra = extra_of(table, change[kChangeRow]);
         uint32_t* const moved_extra = extra_of(target_table, index);
-        move_spans(moved_extra, extra, kExtraTypes, edits, shift);
+        edits.move(extra, kExtraTypes, shift, moved_extra);
         moved_extra[kExtraTypes] = extra[kExtraTypes];
       }
     }
