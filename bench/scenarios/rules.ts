@@ -2,7 +2,6 @@
 // load alternate between the projects. Every burst is compared with the burst of the project without
 // rules in the same round. A second project without rules shows the noise of the measurement.
 
-import { jetstreamManager } from "@nats-io/jetstream";
 import { applyRules } from "../../src/gateway/projects/rules/versions.ts";
 import { parseRules } from "../../src/rules/parse.ts";
 import { type Bench, inOrder, valuesOf } from "../harness/bench.ts";
@@ -10,12 +9,12 @@ import { batchBody, singleBody } from "../harness/bodies.ts";
 import type { Load } from "../harness/load.ts";
 import { prefix, projectIdOf } from "../harness/nats.ts";
 import { type Measurement, openSession, type Session } from "../harness/session.ts";
-import { benchStream } from "./effects.ts";
 import { batches, singles } from "./loads.ts";
 
 const burstSeconds = 1;
 /** V8 compiles some functions only after seconds of load. */
 const warmUpBursts = 5;
+const inUseMsMax = 10_000;
 /** V8 may compile a function differently in other processes. */
 const sessions = 2;
 
@@ -108,7 +107,7 @@ export async function rules(bench: Bench): Promise<void> {
         closedLoop: bench.closedLoop,
       });
       try {
-        for (const cell of cells) await apply(session, cell);
+        await apply(session, cells);
         await warmUp(session, cells);
         const end = Math.min(first + roundsEach, rounds + 1);
         for (let round = first; round < end; round++)
@@ -120,12 +119,23 @@ export async function rules(bench: Bench): Promise<void> {
   }
 }
 
-async function apply({ nats }: Session, { set: { name, text }, project }: Cell): Promise<void> {
-  if (text === undefined) return;
-  const parsed = parseRules(text);
-  if ("errors" in parsed) throw new Error(`rules "${name}": ${parsed.errors[0]!.message}`);
-  const id = projectIdOf(project);
-  await applyRules(nats!.connection, { prefix, replicas: 1, id, text, author: "bench" });
+/** Resolves when the gateway uses all rules. */
+async function apply({ nats, server }: Session, cells: readonly Cell[]): Promise<void> {
+  const waiting = new Set<string>();
+  const applied = cells.map(async ({ set: { name, text }, project }) => {
+    if (text === undefined) return;
+    const parsed = parseRules(text);
+    if ("errors" in parsed) throw new Error(`rules "${name}": ${parsed.errors[0]!.message}`);
+    const id = projectIdOf(project);
+    waiting.add(id);
+    await applyRules(nats!.connection, { prefix, replicas: 1, id, text, author: "bench" });
+  });
+  const inUse = server.child.line((line) => {
+    if (line.includes('"rules: in use"'))
+      waiting.delete((JSON.parse(line) as { project: string }).project);
+    return waiting.size === 0 ? true : undefined;
+  }, inUseMsMax);
+  await Promise.all([...applied, inUse]);
 }
 
 async function warmUp({ nats, warmUp }: Session, cells: readonly Cell[]): Promise<void> {
@@ -143,10 +153,7 @@ async function measureRound(
   { cells, round }: { readonly cells: readonly Cell[]; readonly round: number },
 ): Promise<void> {
   const measured = new Map<RuleSet, Measurement>();
-  for (const cell of inOrder(cells, round)) {
-    measured.set(cell.set, await session.measure(cell.load));
-    await requireApplied(session, cell);
-  }
+  for (const { set, load } of inOrder(cells, round)) measured.set(set, await session.measure(load));
   const base = measured.get(none)!;
   for (const { set, load } of cells) {
     const own = measured.get(set)!;
@@ -163,17 +170,4 @@ async function measureRound(
     } as const;
     bench.note({ ...where, round, values });
   }
-}
-
-/** Throws unless the newest stored event of a project has passed its rules. */
-async function requireApplied({ nats }: Session, { set, project }: Cell): Promise<void> {
-  const { streams } = await jetstreamManager(nats!.connection);
-  const subject = `${prefix}.live.0.${projectIdOf(project)}`;
-  const message = await streams.getMessage(benchStream, { last_by_subj: subject });
-  const [line = "null"] = message?.string().split("\n", 1) ?? [];
-  const version = (JSON.parse(line) as { rules?: number } | null)?.rules;
-  if (message === null || version !== (set.text === undefined ? undefined : 1))
-    throw new Error(
-      `rules "${set.name}": a stored event has passed version ${version} of the rules`,
-    );
 }
