@@ -234,7 +234,7 @@ function rulesBudgets(rows: readonly Row[]): Budget[] {
   return ruleSets.flatMap(({ name, targets = {} }) =>
     Object.entries(targets).map(
       ([scenario, target]): Budget => ({
-        what: `rules, ${name}, ${scenario}: gateway CPU against no rules`,
+        what: `gateway CPU with rules against none, ${scenario}: ${name}`,
         target,
         bound: "at most",
         unit: "×",
