@@ -70,7 +70,9 @@ const names = Object.keys(scenarios) as ScenarioName[];
 const usual = names.filter((name) => !["replicas", "cost", "growth", "peers"].includes(name));
 const quickly = usual.filter(
   (name) =>
-    !["neighbours", "effects", "sinks", "import", "sizes", "projects", "workers"].includes(name),
+    !["neighbours", "rules", "effects", "sinks", "import", "sizes", "projects", "workers"].includes(
+      name,
+    ),
 );
 
 function wholeNumber(text: string): number {
@@ -128,6 +130,7 @@ function chosen({ quick, growth: onlyGrowth, only }: Options): readonly Scenario
 const otherCoresMax = 0.3;
 
 const headlines: readonly (readonly [string, string])[] = [
+  ["cpuRatio", "× CPU"],
   ["eventsPerSecond", "events/s"],
   ["p99", "ms p99"],
   ["p99Ratio", "× p99"],

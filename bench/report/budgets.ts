@@ -5,6 +5,7 @@ import { historyNames } from "../effects/histories.ts";
 import { variantTitles } from "../harness/variants.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
 import { latencyScenario, natsApartScenario } from "../scenarios/latency.ts";
+import { ruleSets } from "../scenarios/rules.ts";
 import { sinkScenario } from "../scenarios/sinks.ts";
 import { manyProjectsScenario } from "../scenarios/throughput.ts";
 import { medianAt, places, type Row, type Where } from "./rows.ts";
@@ -189,6 +190,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
       const measured = medianAt(rows, where as Where, "eventsPerSecond");
       return { ...least(name, sinkEventsPerSecond[target], measured), unit: "events/s" };
     }),
+    ...rulesBudgets(rows),
     ...replicaBudgets(rows),
     ...manyProjectsBudgets(rows),
   ];
@@ -225,6 +227,24 @@ function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
         },
       ];
     }),
+  );
+}
+
+function rulesBudgets(rows: readonly Row[]): Budget[] {
+  return ruleSets.flatMap(({ name, targets = {} }) =>
+    Object.entries(targets).map(
+      ([scenario, target]): Budget => ({
+        what: `gateway CPU with rules against none, ${scenario}: ${name}`,
+        target,
+        bound: "at most",
+        unit: "×",
+        measured: medianAt(
+          rows,
+          { group: "rules", scenario, variant: name, sync: "always" },
+          "cpuRatio",
+        ),
+      }),
+    ),
   );
 }
 

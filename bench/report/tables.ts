@@ -28,7 +28,7 @@ const titles: Readonly<Record<string, string>> = {
   workers: "Processes on one port: events acknowledged a second",
   latency: "Latency at a fixed rate, ms, from the time a request was due",
   scan: "The scan alone: MB a second",
-  rules: "Rules: nanoseconds of CPU time of an event, from its scan to its line",
+  rules: "Rules (sync always): CPU of the gateway per event, against no rules in the same round",
   publish: "Publishing alone: events acknowledged a second",
   effects: "Effects: events applied a second, of those that are in the stream",
   sinks: "Sinks: events written a second, of those that are in the stream",
@@ -53,7 +53,8 @@ function tableOf(group: string, rows: readonly Row[]): string {
   if (group === "distance") return fieldsTable(rows, distanceFields);
   if (group === "peers") return fieldsTable(rows, peerFields);
   if (group === "cost") return fieldsTable(rows, costFields);
-  if (["limits", "fairness", "neighbours", "fsyncs", "leader", "rules"].includes(group))
+  if (group === "rules") return fieldsTable(rows, rulesFields, ["rules", "cpuRatio"]);
+  if (["limits", "fairness", "neighbours", "fsyncs", "leader"].includes(group))
     return valuesTable(rows);
   return throughputTable(rows, group.startsWith("growth"));
 }
@@ -146,16 +147,28 @@ const peerFields: Fields = [
   ["client cores", (at) => at("clientCores")],
   ["other cores", (at) => at("otherCores")],
 ];
+const rulesFields: Fields = [
+  ["CPU, ×", (at) => at("cpuRatio")],
+  ["events/s, ×", (at) => at("rateRatio")],
+  ["CPU s / million", (at) => at("serverCpuSecondsPerMillion")],
+  ["events/s", (at) => at("eventsPerSecond")],
+  ["server cores", (at) => at("serverCores")],
+  ["other cores", (at) => at("otherCores")],
+];
 const distanceFields: Fields = [["ping, ms", (at) => at("roundTripMs")], ...costFields];
 
-function fieldsTable(rows: readonly Row[], fields: Fields): string {
+function fieldsTable(
+  rows: readonly Row[],
+  fields: Fields,
+  [variant, ofRounds] = ["server", "eventsPerSecond"],
+): string {
   const lines = places(rows).map((place) => [
     place.scenario,
     titleOf(place.variant),
     ...fields.map(([, of]) => figure(of((value) => medianAt(rows, place, value)))),
-    rounds(valuesAt(rows, place, "eventsPerSecond")),
+    rounds(valuesAt(rows, place, ofRounds)),
   ]);
-  return textTable(["load", "server", ...fields.map(([head]) => head), "rounds"], lines, 2);
+  return textTable(["load", variant, ...fields.map(([head]) => head), "rounds"], lines, 2);
 }
 
 function scanTable(rows: readonly Row[]): string {
