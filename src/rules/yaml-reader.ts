@@ -147,7 +147,7 @@ export class YamlReader {
     const members = new Map<string, Member>();
     for (const { key: keyNode, value } of (node as YAMLMap<ParsedNode, ParsedNode | null>).items) {
       const name = String(isScalar(keyNode) ? keyNode.value : "");
-      if (name === "<<")
+      if (name === "<<" && isScalar(keyNode) && keyNode.type === "PLAIN")
         this.fail(keyNode, "merge keys (<<) are not supported: repeat the members");
       else if (members.has(name)) this.fail(keyNode, `${shown(name)} is a duplicate key`);
       else if (known !== undefined && !known.includes(name))
