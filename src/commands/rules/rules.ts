@@ -103,7 +103,7 @@ async function replaceRules(
     throw new CommandError(
       `rules apply: project ${id} ${base === 0 ? "has no rules" : `uses version ${base} of its rules`} (--if-version ${ifVersion}); nothing was changed. Compare with \`penstock rules diff ${id} FILE\``,
     );
-  const removed = removedParts(found?.text ?? "", rules);
+  const removed = await removedParts(found?.text ?? "", rules);
   if (removed !== undefined && !yes)
     await confirm(command, {
       command: entry.change,
