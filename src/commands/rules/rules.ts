@@ -107,7 +107,7 @@ async function replaceRules(
   if (removed !== undefined && !yes)
     await confirm(command, {
       command: entry.change,
-      question: `This replaces all rules of project ${id}, and removes ${removed}.`,
+      question: `Replace all rules of project ${id}, and remove ${removed}?`,
       undo: `\`penstock rules rollback ${id} ${base}\` undoes it.`,
       word: id,
     });

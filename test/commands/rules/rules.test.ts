@@ -113,12 +113,12 @@ test("rules apply asks for confirmation if rules, schemas or privacy are removed
   const removed = "1 rule (no-pings); 1 schema (order); privacy (cut_fragment)";
   const unasked = await apply(less);
   expect([unasked.fault, unasked.audit]).toEqual([
-    "rules apply: cannot ask for confirmation without a terminal. Confirm with --yes",
+    `rules apply: cannot ask for confirmation without a terminal: Replace all rules of project less, and remove ${removed}? Confirm with --yes`,
     [],
   ]);
   const denied = await apply(less, [], "no");
   expect(denied.err).toContain(
-    `This replaces all rules of project less, and removes ${removed}. \`penstock rules rollback less 1\` undoes it. Type less to confirm: `,
+    `Replace all rules of project less, and remove ${removed}? \`penstock rules rollback less 1\` undoes it. Type less to confirm: `,
   );
   expect(denied.fault).toBe("rules apply: not confirmed: nothing was changed");
   expect((await rules("show", "less")).out).toBe(whole);
@@ -135,13 +135,15 @@ test("rules rollback asks for confirmation if rules, schemas or privacy are remo
   const rollback = (version: string, typed?: string) =>
     runCommand({ PENSTOCK_NATS_URL: server.url }, ["rules", "rollback", "back", version], typed);
   expect(await rollback("1")).toMatchObject({
-    fault: "rules rollback: cannot ask for confirmation without a terminal. Confirm with --yes",
+    fault: expect.stringMatching(
+      /^rules rollback: cannot ask for confirmation without a terminal: Replace .*\? Confirm with --yes$/,
+    ),
     audit: [],
   });
   const denied = await rollback("1", "no");
   expect(denied.fault).toBe("rules rollback: not confirmed: nothing was changed");
   expect(denied.err).toContain(
-    "This replaces all rules of project back, and removes 2 rules (no-pings, no-emails). `penstock rules rollback back 2` undoes it.",
+    "Replace all rules of project back, and remove 2 rules (no-pings, no-emails)? `penstock rules rollback back 2` undoes it.",
   );
   expect((await rules("show", "back")).out).toBe(second);
   const confirmed = await rollback("1", "back");
