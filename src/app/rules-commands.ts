@@ -10,6 +10,8 @@ import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import { dayMs } from "../platform/base/day.ts";
 import { duration, wholeNumber } from "./options.ts";
 
+const yesHelp = "do not ask for confirmation if rules, schemas or privacy are removed";
+
 // Imports the modules that serve only when they run, because other commands need no YAML.
 export function addRules(program: Command, context: CommandContext): void {
   const rules = program
@@ -65,7 +67,7 @@ export function addRules(program: Command, context: CommandContext): void {
       "fail if another version is in use, such as after a change by someone else; 0: no rules",
       wholeNumber,
     )
-    .option("--yes", "do not ask for confirmation if rules, schemas or privacy are removed", false)
+    .option("--yes", yesHelp, false)
     .action(async (id: string, file: string, options: ApplyOptions, command: Command) => {
       await (await commands()).apply(of(command), id, file, options);
     });
@@ -119,9 +121,11 @@ export function addRules(program: Command, context: CommandContext): void {
       .command("rollback <project> <version>")
       .description("use the text of an earlier version again, as a new version"),
     natsSettings,
-  ).action(async (id: string, version: string, _, command: Command) => {
-    await (await commands()).rollback(of(command), id, version);
-  });
+  )
+    .option("--yes", yesHelp, false)
+    .action(async (id: string, version: string, { yes }: { yes: boolean }, command: Command) => {
+      await (await commands()).rollback(of(command), id, { version, yes });
+    });
   addSchema(rules, of);
 }
 

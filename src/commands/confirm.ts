@@ -17,7 +17,7 @@ export async function confirm(
   const { stdin, stderr, stop } = context;
   if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
     throw new CommandError(
-      `${command}: cannot ask for confirmation without a terminal. Confirm with --yes`,
+      `${command}: cannot ask for confirmation without a terminal: ${question} Confirm with --yes`,
       usageExitCode,
     );
   const asked = createInterface({ input: stdin, output: stderr });

@@ -1,10 +1,10 @@
 // Changes the client's address before it is stored.
 
 import { Buffer } from "node:buffer";
-import { createHmac } from "node:crypto";
 import { isIPv6 } from "node:net";
 import { Ascii } from "../platform/base/ascii.ts";
 import { dayMs } from "../platform/base/day.ts";
+import { ValueHash } from "./hashing.ts";
 import type { IpRule } from "./rules-file.ts";
 
 /** Returns the secret salt of a day, as days since 1970 in UTC, or undefined. */
@@ -16,6 +16,8 @@ const hashDigits = 32;
 export class AddressRule {
   readonly #rule: Exclude<IpRule, "keep">;
   readonly #saltOf: SaltOf;
+  /** The hash of each salt, which is forgotten with the salt. */
+  readonly #hashes = new WeakMap<Uint8Array, ValueHash>();
 
   constructor(rule: Exclude<IpRule, "keep">, saltOf: SaltOf = () => undefined) {
     this.#rule = rule;
@@ -36,10 +38,18 @@ export class AddressRule {
       case "hash": {
         const salt = this.#saltOf(Math.floor(receivedAtMs / dayMs));
         if (salt === undefined) return "";
-        const hash = createHmac("sha256", salt).update(address).digest("hex");
-        return hash.slice(0, hashDigits);
+        return this.#hashOf(salt).of(address).slice(0, hashDigits);
       }
     }
+  }
+
+  #hashOf(salt: Uint8Array): ValueHash {
+    let hash = this.#hashes.get(salt);
+    if (hash === undefined) {
+      hash = new ValueHash(salt);
+      this.#hashes.set(salt, hash);
+    }
+    return hash;
   }
 }
 

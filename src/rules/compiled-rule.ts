@@ -90,7 +90,7 @@ export interface CompiledRule {
   readonly readsMembers: boolean;
   /** Whether the rule has no effect on an event without any member that the rules name. */
   readonly isIdleWithoutMembers: boolean;
-  /** If the addon can apply the rule to every event of its plans: what it does. */
+  /** The edits of the rule, if the addon can apply it to every event of its plans. */
   readonly edits: readonly RuleEdit[] | undefined;
   /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
   readonly counts: Float64Array;

@@ -153,7 +153,7 @@ export class EventMembers implements SchemaMembers {
 
   /**
    * Starts with the item of a row. The rows must be opened in ascending order. Rows without an entry
-   * can be left out. Returns whether the item has a listed member, or may be invalid.
+   * can be omitted. Returns whether the item has a listed member, or may be invalid.
    */
   open(item: ItemView, row: number): boolean {
     this.openNone(item);

@@ -1,4 +1,4 @@
-// The hash of values that rules hide.
+// The hash of values and addresses that rules hide.
 
 import { Buffer } from "node:buffer";
 import { createHash, createHmac, createSecretKey, hash, type KeyObject } from "node:crypto";
@@ -9,7 +9,7 @@ const digestBytes = 32;
 /** Maximum characters of a text that is hashed without an object of OpenSSL, in half the time. */
 const shortCharsMax = 256;
 
-/** Replaces values by their HMAC with the project's secret. */
+/** Returns the HMAC-SHA-256 of values with one secret. */
 export class ValueHash {
   readonly secret: Uint8Array;
   readonly #key: KeyObject;

@@ -27,7 +27,7 @@ const zoneDaysMax = 8;
 const invalidZonesMax = 256;
 /** Maximum number of invalid names that are looked up for a request. */
 const failedLookupsMax = 64;
-/** No zone changes its clock so long before and after midnight. */
+/** The time before and after midnight in which a zone may change its clock. */
 const aroundMidnightMs = 6 * 3_600_000;
 
 /** Counts the names of a request that were looked up and are invalid. */

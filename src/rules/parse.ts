@@ -1,5 +1,6 @@
 // Reads a rules file: YAML, checked against the limits, the types and the conflicts between rules.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
 import { lanes } from "../platform/base/lane.ts";
 import { findConflicts } from "./conflicts.ts";
@@ -90,22 +91,33 @@ export function parseRulesBytes(bytes: Uint8Array): ParsedRules {
 
 /** Reads a rules file. Returns the rules, or all errors in the order of the text. */
 export function parseRules(text: string): ParsedRules {
-  return parse(text, true);
+  const steps = parsing(text, true);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
 }
 
 /**
  * Reads a version that is stored. Its work and its conflicts were checked when it was applied: a
- * release that judges them otherwise still uses it.
+ * release that judges them otherwise still uses it. The work is divided among turns of the event
+ * loop, because a gateway answers requests meanwhile. Resolves in a turn of its own.
  */
-export function parseStoredRules(text: string): ParsedRules {
-  return parse(text, false);
+export async function parseStoredRules(text: string): Promise<ParsedRules> {
+  const steps = parsing(text, false);
+  for (;;) {
+    const step = steps.next();
+    await nextTurn();
+    if (step.done === true) return step.value;
+  }
 }
 
-function parse(text: string, isNew: boolean): ParsedRules {
+/** Yields when the caller may pause. */
+function* parsing(text: string, isNew: boolean): Generator<void, ParsedRules> {
   const bytes = Buffer.byteLength(text);
   if (bytes > rulesFileBytesMax) return tooLarge;
   const reader = new YamlReader(text);
-  const root = reader.root();
+  const root = yield* reader.root();
   const file = root === undefined ? undefined : new RulesReader(reader).file(root, isNew);
   const { errors } = reader;
   if (errors.length > 0) return { errors };

@@ -15,7 +15,8 @@ export const enumForm = {
 const { eventsMin, valuesMax, wordCharsMax, peopleMin } = enumForm;
 /** Maximum properties of a proposal. */
 export const learnedPropertiesMax = 100;
-const nameCharsMax = 100;
+/** Maximum characters of a name in a proposal. A name has at least one. */
+export const learnedNameCharsMax = 100;
 const wordForm = /^[A-Za-z][\w.-]*$/;
 /** Parts of the names of properties whose values may be personal data. */
 const personalNames =
@@ -36,7 +37,7 @@ export interface LearnedSchema {
   /** The most frequent properties first. */
   readonly properties: readonly LearnedProperty[];
   readonly required: readonly string[];
-  /** Number of properties that are not in the proposal, because there were too many. */
+  /** Minimum number of properties that are not in the proposal. */
   readonly omitted: number;
 }
 
@@ -60,7 +61,7 @@ export class SchemaLearner {
   }
 
   #begin(name: string): PropertyLearner | undefined {
-    const isUsable = name !== "" && name !== "<<" && name.length <= nameCharsMax;
+    const isUsable = name !== "" && name.length <= learnedNameCharsMax;
     if (!isUsable || this.#properties.size >= 10 * learnedPropertiesMax) {
       if (this.#omitted.size < 10 * learnedPropertiesMax) this.#omitted.add(name);
       return undefined;

@@ -4,6 +4,7 @@
 
 import {
   Composer,
+  type CST,
   isAlias,
   isMap,
   isScalar,
@@ -39,6 +40,8 @@ export interface Member {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to reject
 const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 const shownCharsMax = 60;
+/** Number of lexemes that are parsed between two pauses. */
+const lexemesAtOnce = 1_000;
 
 /** Collects errors, and converts nodes to values. Each method returns undefined after an error. */
 export class YamlReader {
@@ -62,8 +65,11 @@ export class YamlReader {
       .slice(0, ruleErrorsMax);
   }
 
-  /** Returns the root node of the document; undefined if the text is not acceptable YAML. */
-  root(): ParsedNode | undefined {
+  /**
+   * Returns the root node of the document; undefined if the text is not acceptable YAML. Yields when
+   * the caller may pause.
+   */
+  *root(): Generator<void, ParsedNode | undefined> {
     const control = controlCharacters.exec(this.#text);
     if (control !== null) {
       const code = control[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
@@ -72,7 +78,7 @@ export class YamlReader {
         `control character U+${code}: a rules file is text in YAML, and this may be a binary file`,
       );
     }
-    const tokens = this.#tokens();
+    const tokens = yield* this.#tokens();
     if (tokens === undefined) return undefined;
     const composer = new Composer({
       strict: true,
@@ -86,6 +92,7 @@ export class YamlReader {
       logLevel: "silent",
     });
     const [document, other] = [...composer.compose(tokens, true, this.#text.length)];
+    yield;
     if (document === undefined) return undefined;
     for (const { pos, message } of document.errors) this.fail(pos[0], message);
     if (this.#errors.length > 0) return undefined;
@@ -112,9 +119,10 @@ export class YamlReader {
   }
 
   /** Lexes the text. Deep nesting would exhaust the stack of the composer, which recurses. */
-  #tokens() {
+  *#tokens(): Generator<void, CST.Token[] | undefined> {
     const parser = new Parser();
-    const tokens = [];
+    const tokens: CST.Token[] = [];
+    let lexemes = 0;
     for (const lexeme of new Lexer().lex(this.#text)) {
       for (const token of parser.next(lexeme)) tokens.push(token);
       // The stack has the document, the open maps and lists, and a scalar.
@@ -123,8 +131,10 @@ export class YamlReader {
           parser.offset,
           `maps and lists are nested more than ${rulesDepthMax} levels deep`,
         );
+      if (++lexemes % lexemesAtOnce === 0) yield;
     }
     for (const token of parser.end()) tokens.push(token);
+    yield;
     return tokens;
   }
 
@@ -147,7 +157,7 @@ export class YamlReader {
     const members = new Map<string, Member>();
     for (const { key: keyNode, value } of (node as YAMLMap<ParsedNode, ParsedNode | null>).items) {
       const name = String(isScalar(keyNode) ? keyNode.value : "");
-      if (name === "<<")
+      if (name === "<<" && isScalar(keyNode) && keyNode.type === "PLAIN")
         this.fail(keyNode, "merge keys (<<) are not supported: repeat the members");
       else if (members.has(name)) this.fail(keyNode, `${shown(name)} is a duplicate key`);
       else if (known !== undefined && !known.includes(name))

@@ -38,7 +38,8 @@ async function run(heading: string, text = ""): Promise<string> {
     const here = command
       .replace("shop.yaml", file)
       .replace("http://127.0.0.1:8000", `${gateway.url} --yes`);
-    const ran = await runCommand(env, here.split(" ").slice(1));
+    // A command that asks for confirmation gets the project.
+    const ran = await runCommand(env, here.split(" ").slice(1), shop.id);
     expect([command, ran.fault]).toEqual([command, undefined]);
     out += ran.out;
   }

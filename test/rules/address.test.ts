@@ -1,6 +1,8 @@
+import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { addressOfText } from "../../src/platform/base/addresses.ts";
+import { dayMs } from "../../src/platform/base/day.ts";
 import { AddressRule } from "../../src/rules/address.ts";
 
 const rule = new AddressRule("truncate");
@@ -53,4 +55,15 @@ test("the network of an IPv4 address has its first 24 bits", () => {
       expect(rule.storedFor(address, 0)).toBe(`${first}.${second}.${third}.0`);
     }),
   );
+});
+
+test("a hashed address is 32 digits of its HMAC with the salt of the day", () => {
+  const salts = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  const hashing = new AddressRule("hash", (day) => salts[day]);
+  for (const day of [0, 1, 0])
+    for (const address of ["192.0.2.77", "2001:db8::1", "fe80::1%eth0"]) {
+      const hash = createHmac("sha256", salts[day]!).update(address).digest("hex");
+      expect(hashing.storedFor(address, (day + 0.5) * dayMs)).toBe(hash.slice(0, 32));
+    }
+  expect(hashing.storedFor("192.0.2.77", 2 * dayMs)).toBe("");
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { rulesDepthMax, rulesFileBytesMax, rulesMax } from "../../src/rules/limits.ts";
-import { parseRules, parseRulesBytes } from "../../src/rules/parse.ts";
+import { parseRules, parseRulesBytes, parseStoredRules } from "../../src/rules/parse.ts";
 import { bad, rule, whole } from "./rules-kit.ts";
 
 const root = new URL("../../", import.meta.url);
@@ -145,6 +145,27 @@ test("parseRules accepts the maximum number of rules", () => {
     (_, n) => `- {name: r${n}, match: {event: e${n}}, drop: true}\n`,
   );
   expect(parseRules(`rules:\n${rules.join("")}`)).toHaveProperty("rules");
+});
+
+test("parseStoredRules reads a large file in turns of the event loop, like parseRules", async () => {
+  const names = (n: number) => Array.from({ length: 100 }, (_, k) => `e${n}-${k}`).join(", ");
+  const rules = Array.from(
+    { length: 100 },
+    (_, n) => `- {name: r${n}, match: {event: [${names(n)}]}, drop: true}\n`,
+  );
+  const text = `rules:\n${rules.join("")}`;
+  const lexemes = rules.length * 100;
+  let turns = 0;
+  const count = () => {
+    turns++;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const parsed = await parseStoredRules(text);
+  clearImmediate(counting);
+  expect(parsed).toEqual(parseRules(text));
+  expect(turns).toBeGreaterThan(lexemes / 1_000);
+  expect(await parseStoredRules("rules: [")).toEqual(parseRules("rules: ["));
 });
 
 test("parseRulesBytes rejects a binary file and bytes that are not UTF-8, with the position", () => {

@@ -6,7 +6,11 @@ import { schemaErrorsMax } from "../../src/records/verdict.ts";
 import { pathCharsShownMax } from "../../src/rules/event-schema.ts";
 import { schemaLevelsMax, schemaMembersMax } from "../../src/rules/limits.ts";
 import { parseRules } from "../../src/rules/parse.ts";
-import { enumForm, learnedPropertiesMax } from "../../src/rules/schema-learner.ts";
+import {
+  enumForm,
+  learnedNameCharsMax,
+  learnedPropertiesMax,
+} from "../../src/rules/schema-learner.ts";
 import { patternBytesMax, patternError } from "../../src/rules/schema-pattern.ts";
 import { schemaKeywords, schemaTypes } from "../../src/rules/schema-subset.ts";
 
@@ -19,7 +23,7 @@ test("the guide has the limits of schemas and proposals", () => {
     `at most ${pathCharsShownMax} characters of the property's path`,
     `more than ${schemaLevelsMax} levels deep, or with more than ${schemaMembersMax} keywords and properties`,
     `more than ${count(patternBytesMax)} bytes does not match`,
-    `The ${learnedPropertiesMax} most frequent properties of the first ${count(learnedEventsMax)} events`,
+    `The ${learnedPropertiesMax} most frequent properties of the first ${count(learnedEventsMax)} events, if their names have 1 to ${learnedNameCharsMax} characters`,
     `there are at least ${enumForm.eventsMin}.`,
     `at most ${enumForm.valuesMax} different texts in at least ${enumForm.eventsMin} events`,
     `a word of at most ${enumForm.wordCharsMax} characters`,

@@ -78,7 +78,7 @@ async function faultOf(
     if (found === undefined) return "the rules bucket has no such version";
     if ((await readSecret(connection, at)) === undefined)
       return "the rules bucket has no secret of the project";
-    const parsed = parseStoredRules(found.text);
+    const parsed = await parseStoredRules(found.text);
     if ("rules" in parsed) return undefined;
     const { line, column, message } = parsed.errors[0]!;
     return `line ${line}, column ${column}: ${message}`;

@@ -97,7 +97,7 @@ export async function requireNames(
   const names = new Set<string>();
   for (const id of ids) {
     const found = await rulesInUse(connection, { ...registry, id });
-    const parsed = parseStoredRules(found?.text ?? "rules: []");
+    const parsed = await parseStoredRules(found?.text ?? "rules: []");
     if (!("rules" in parsed)) return;
     for (const { name } of parsed.rules.rules) names.add(name);
     for (const { event } of parsed.rules.schemas) names.add(event);

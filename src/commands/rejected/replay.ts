@@ -215,7 +215,7 @@ class RulesInUse {
     if (version === undefined) return undefined;
     const place = { prefix, replicas, hubDomain, id };
     const { text } = (await rulesInUse(this.#connection, place)) ?? { text: "" };
-    const parsed = parseStoredRules(text);
+    const parsed = await parseStoredRules(text);
     if ("rules" in parsed)
       // No hash is stored, so neither the secret nor the salts of the project are needed.
       return compileRules(parsed.rules, {

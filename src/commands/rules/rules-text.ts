@@ -114,8 +114,11 @@ function privacyParts({ ip, cutQuery, cutFragment, cookieless }: Privacy): Map<s
  * Returns what a file no longer has: `2 rules (no-emails, no-pings); 1 schema (order); privacy (ip
  * drop)`. Returns undefined if it has all, or if the text before is not valid in this release.
  */
-export function removedParts(textBefore: string, now: RulesFile): string | undefined {
-  const parsed = parseStoredRules(textBefore);
+export async function removedParts(
+  textBefore: string,
+  now: RulesFile,
+): Promise<string | undefined> {
+  const parsed = await parseStoredRules(textBefore);
   if (!("rules" in parsed)) return undefined;
   const before = parsed.rules;
   const names = ({ rules }: RulesFile) => rules.map(({ name }) => name);

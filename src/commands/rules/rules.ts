@@ -1,5 +1,6 @@
 // The `rules` and `schema` commands, except `rules check --against`.
 
+import type { NatsConnection } from "@nats-io/nats-core";
 import { isVersion, ProjectError, requireId } from "../../gateway/projects/registry/bucket.ts";
 import { requireExisting } from "../../gateway/projects/registry/commands.ts";
 import {
@@ -8,7 +9,6 @@ import {
   versionsOf,
 } from "../../gateway/projects/rules/stored-versions.ts";
 import {
-  type AppliedRules,
   applyRules,
   currentRules,
   rulesInUse,
@@ -17,7 +17,7 @@ import {
 import { audited, authorOf } from "../audit.ts";
 import { confirm } from "../confirm.ts";
 import { CommandError, type ConfiguredCommand, say, usageExitCode } from "../context.ts";
-import { atRegistry, changedRegistry, requireArguments } from "../registered-project.ts";
+import { atRegistry, requireArguments } from "../registered-project.ts";
 import { forTerminal, table } from "../terminal.ts";
 import { changedLines } from "./line-diff.ts";
 import {
@@ -29,6 +29,9 @@ import {
   requireValid,
   summaryOf,
 } from "./rules-text.ts";
+
+/** A project of a registry. */
+type At = Parameters<typeof rulesInUse>[1];
 
 const shaCharsShown = 12;
 
@@ -53,76 +56,73 @@ export interface ApplyOptions {
   readonly yes: boolean;
 }
 
-/** Asks for confirmation if the file lacks rules, schemas or privacy of the version in use. */
 export async function apply(
   command: ConfiguredCommand,
   id: string,
   file: string,
-  { ifVersion, yes }: ApplyOptions,
+  options: ApplyOptions,
 ): Promise<void> {
   requireArguments(() => requireId(id));
-  const { text, rules } = await requireRules(command, file, "; nothing was changed");
-  const author = authorOf(command);
+  const read = await requireRules(command, file, "; nothing was changed");
   const entry = { change: "rules apply", project: id, file };
-  const applied = await atRegistry(command, async (connection, place) => {
-    const at = { ...place, id };
-    const { version = 0, found } = await currentRules(connection, at);
-    if (ifVersion !== undefined && ifVersion !== version)
-      throw new CommandError(
-        `rules apply: project ${id} ${version === 0 ? "has no rules" : `uses version ${version} of its rules`} (--if-version ${ifVersion}); nothing was changed. Compare with \`penstock rules diff ${id} FILE\``,
-      );
-    const removed = removedParts(found?.text ?? "", rules);
-    if (removed !== undefined && !yes)
-      await confirm(command, {
-        command: "rules apply",
-        question: `This replaces all rules of project ${id}, and removes ${removed}.`,
-        undo: `\`penstock rules rollback ${id} ${version}\` undoes it.`,
-        word: id,
-      });
-    const options = { ...at, text, author, ifVersion: version };
-    return await audited(command, entry, () => applyRules(connection, options));
-  });
-  sayApplied(command, id, { applied, text, rules });
-  if (applied.isNew) say(command, `in use within 2 s: ${summaryOf(rules)}`);
+  await atRegistry(command, (connection, place) =>
+    replaceRules(command, connection, { ...place, id, ...read, ...options, entry }),
+  );
 }
 
 export async function rollback(
   command: ConfiguredCommand,
   id: string,
-  versionText: string,
+  { version, yes }: { readonly version: string; readonly yes: boolean },
 ): Promise<void> {
   requireArguments(() => requireId(id));
-  const from = versionOf("rules rollback", versionText);
-  const author = authorOf(command);
+  const from = versionOf("rules rollback", version);
   const entry = { change: "rules rollback", project: id, to: from };
-  const { applied, text, rules } = await changedRegistry(
-    command,
-    entry,
-    async (connection, place) => {
-      const at = { ...place, id };
-      const { text } = await requireVersion(connection, { ...at, version: from });
-      const rules = requireValid(text, `version ${from} of project ${id}`);
-      return { applied: await applyRules(connection, { ...at, text, author, from }), text, rules };
-    },
-  );
-  sayApplied(command, id, { applied, text, rules });
+  await atRegistry(command, async (connection, place) => {
+    const at = { ...place, id };
+    const { text } = await requireVersion(connection, { ...at, version: from });
+    const rules = requireValid(text, `version ${from} of project ${id}`);
+    await replaceRules(command, connection, { ...at, text, rules, from, yes, entry });
+  });
 }
 
-function sayApplied(
+interface Replacement extends At, ReadRules, ApplyOptions {
+  readonly from?: number;
+  readonly entry: Parameters<typeof audited>[1];
+}
+
+/** Asks for confirmation if the new text lacks rules, schemas or privacy of the version in use. */
+async function replaceRules(
   command: ConfiguredCommand,
-  id: string,
-  { applied, text, rules }: ReadRules & { readonly applied: AppliedRules },
-): void {
+  connection: NatsConnection,
+  options: Replacement,
+): Promise<void> {
+  const { id, text, rules, ifVersion, yes, entry } = options;
+  const { version: base = 0, found } = await currentRules(connection, options);
+  if (ifVersion !== undefined && ifVersion !== base)
+    throw new CommandError(
+      `rules apply: project ${id} ${base === 0 ? "has no rules" : `uses version ${base} of its rules`} (--if-version ${ifVersion}); nothing was changed. Compare with \`penstock rules diff ${id} FILE\``,
+    );
+  const removed = await removedParts(found?.text ?? "", rules);
+  if (removed !== undefined && !yes)
+    await confirm(command, {
+      command: entry.change,
+      question: `Replace all rules of project ${id}, and remove ${removed}?`,
+      undo: `\`penstock rules rollback ${id} ${base}\` undoes it.`,
+      word: id,
+    });
+  const change = { ...options, author: authorOf(command), ifVersion: base };
+  const applied = await audited(command, entry, () => applyRules(connection, change));
   const { version, before, isNew } = applied;
   if (!isNew) {
     say(command, `project ${id}: nothing to change: version ${version} has this text`);
     return;
   }
   for (const line of changedLines(before?.text ?? "", text)) say(command, line);
-  const removed = removedParts(before?.text ?? "", rules);
   if (removed !== undefined) say(command, `removes ${removed}`);
-  const was = before === undefined ? "it had no rules" : `was ${before.version}`;
+  const was = base === 0 ? "it had no rules" : `was ${base}`;
   say(command, `project ${id}: version ${version} of its rules (${was})`);
+  say(command, `in use within 2 s: ${summaryOf(rules)}`);
 }
 
 interface ShowOptions {
@@ -232,9 +232,7 @@ export async function diff(
   for (const line of lines) say(command, line);
 }
 
-type At = Parameters<typeof rulesInUse>;
-
-async function requireInUse(connection: At[0], at: At[1]): Promise<RulesVersion> {
+async function requireInUse(connection: NatsConnection, at: At): Promise<RulesVersion> {
   const found = await rulesInUse(connection, at);
   if (found !== undefined) return found;
   throw new ProjectError(
@@ -243,8 +241,8 @@ async function requireInUse(connection: At[0], at: At[1]): Promise<RulesVersion>
 }
 
 async function requireVersion(
-  connection: At[0],
-  at: At[1] & { readonly version: number },
+  connection: NatsConnection,
+  at: At & { readonly version: number },
 ): Promise<RulesVersion> {
   await requireExisting(connection, at);
   const found = await readVersion(connection, at);

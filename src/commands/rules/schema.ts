@@ -11,7 +11,12 @@ import { RecordReader } from "../../records/reader.ts";
 import { TokenType } from "../../records/table.ts";
 import { ruleTextCharsMax } from "../../rules/limits.ts";
 import type { RulesFile } from "../../rules/rules-file.ts";
-import { type LearnedSchema, SchemaLearner } from "../../rules/schema-learner.ts";
+import {
+  type LearnedSchema,
+  learnedNameCharsMax,
+  learnedPropertiesMax,
+  SchemaLearner,
+} from "../../rules/schema-learner.ts";
 import { typesOf } from "../../rules/schema-types.ts";
 import { CommandError, type ConfiguredCommand, note, usageExitCode } from "../context.ts";
 import { clocksApartMsMax, streamsOf } from "../export/export.ts";
@@ -58,7 +63,10 @@ export async function learn(
   const used = rules?.schemas.find((schema) => schema.event === event)?.version ?? 0;
   const result = learner.result();
   if (result.omitted > 0)
-    note(command, `${result.omitted} rare properties are not in the proposal`);
+    note(
+      command,
+      `the proposal lacks at least ${result.omitted} of the properties: it has the ${learnedPropertiesMax} most frequent ones whose names have 1 to ${learnedNameCharsMax} characters`,
+    );
   command.context.stdout.write(proposal(result, { event, version: used + 1, since }));
 }
 
@@ -117,7 +125,7 @@ interface ProposalOptions {
   readonly since: string;
 }
 
-/** Returns a rules file. Each property has a comment with the share of events that have it. */
+/** Returns a rules file. Each property has a comment with the number of events that have it. */
 export function proposal(
   { events, properties, required }: LearnedSchema,
   { event, version, since }: ProposalOptions,
@@ -142,9 +150,10 @@ export function proposal(
   const place = document.getIn(["schemas", 0, "properties", "properties"]);
   if (isMap(place))
     for (const [index, pair] of (place.items as Pair<ScalarNode>[]).entries()) {
-      if (hidden.test(String(pair.key.value))) pair.key.type = "QUOTE_DOUBLE";
-      const share = (100 * properties[index]!.events) / events;
-      pair.key.commentBefore = ` in ${share >= 99.95 && share < 100 ? "99.9" : share.toFixed(1)} % of the events`;
+      const { name, events: having } = properties[index]!;
+      // Without quotes, `<<` is a merge key.
+      if (name === "<<" || hidden.test(name)) pair.key.type = "QUOTE_DOUBLE";
+      pair.key.commentBefore = ` in ${having} of ${counted(events, "event")}`;
     }
   const text = document.toString({
     defaultStringType: "QUOTE_DOUBLE",

@@ -84,7 +84,7 @@ test("rules history, diff and rollback work on the stored versions", async () =>
   expect((await rules("diff", "log", "2")).out).toBe(
     "project log: version 2 and version 2 have the same lines\n",
   );
-  const back = await rules("rollback", "log", "1");
+  const back = await rules("rollback", "log", "1", "--yes");
   expect(back.out).toContain("project log: version 3 of its rules (was 2)");
   expect(back.audit).toMatchObject([{ change: "rules rollback", project: "log", to: 1 }]);
   const { out } = await rules("history", "log");
@@ -113,12 +113,12 @@ test("rules apply asks for confirmation if rules, schemas or privacy are removed
   const removed = "1 rule (no-pings); 1 schema (order); privacy (cut_fragment)";
   const unasked = await apply(less);
   expect([unasked.fault, unasked.audit]).toEqual([
-    "rules apply: cannot ask for confirmation without a terminal. Confirm with --yes",
+    `rules apply: cannot ask for confirmation without a terminal: Replace all rules of project less, and remove ${removed}? Confirm with --yes`,
     [],
   ]);
   const denied = await apply(less, [], "no");
   expect(denied.err).toContain(
-    `This replaces all rules of project less, and removes ${removed}. \`penstock rules rollback less 1\` undoes it. Type less to confirm: `,
+    `Replace all rules of project less, and remove ${removed}? \`penstock rules rollback less 1\` undoes it. Type less to confirm: `,
   );
   expect(denied.fault).toBe("rules apply: not confirmed: nothing was changed");
   expect((await rules("show", "less")).out).toBe(whole);
@@ -127,6 +127,32 @@ test("rules apply asks for confirmation if rules, schemas or privacy are removed
   expect(confirmed.out).toContain(`removes ${removed}\nproject less: version 2 of its rules`);
   const last = await apply("rules: []\n", ["--yes"]);
   expect(last.out).toContain("removes 1 rule (no-emails); privacy (ip truncate)\n");
+});
+
+test("rules rollback asks for confirmation if rules, schemas or privacy are removed", async () => {
+  await addProject(connection, { ...place, id: "back" });
+  for (const text of ["rules: []\n", second]) await rules("apply", "back", fileOf(text));
+  const rollback = (version: string, typed?: string) =>
+    runCommand({ PENSTOCK_NATS_URL: server.url }, ["rules", "rollback", "back", version], typed);
+  expect(await rollback("1")).toMatchObject({
+    fault: expect.stringMatching(
+      /^rules rollback: cannot ask for confirmation without a terminal: Replace .*\? Confirm with --yes$/,
+    ),
+    audit: [],
+  });
+  const denied = await rollback("1", "no");
+  expect(denied.fault).toBe("rules rollback: not confirmed: nothing was changed");
+  expect(denied.err).toContain(
+    "Replace all rules of project back, and remove 2 rules (no-pings, no-emails)? `penstock rules rollback back 2` undoes it.",
+  );
+  expect((await rules("show", "back")).out).toBe(second);
+  const confirmed = await rollback("1", "back");
+  expect(confirmed.out).toMatch(
+    /removes 2 rules \(no-pings, no-emails\)\nproject back: version 3 of its rules \(was 2\)\nin use within 2 s: 0 rules; 0 schemas\n$/,
+  );
+  // Nothing is removed, so nothing is asked.
+  expect((await rollback("2")).fault).toBeUndefined();
+  expect((await rules("show", "back")).out).toBe(second);
 });
 
 test("rules apply --if-version fails if another version is in use", async () => {
@@ -181,7 +207,7 @@ test("a project keeps its newest 50 versions and one secret, which no command pr
   const texts = await Promise.all([
     rules("history", "many", "--json"),
     rules("show", "many", "--json"),
-    rules("rollback", "many", "4"),
+    rules("rollback", "many", "4", "--yes"),
   ]);
   expect((await rules("show", "many", "3")).fault).toBe(
     `project many has no version 3 of its rules: it has ${Array.from({ length: 50 }, (_, n) => n + 5).join(", ")} (at most the newest 50 are kept)`,

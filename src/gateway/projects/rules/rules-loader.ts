@@ -236,7 +236,7 @@ export class RulesLoader {
     if (rules?.version === version && before.source === source) return { rules, source };
     // Loaded only if a project has rules.
     const { parseStoredRules } = await import("../../../rules/parse.ts");
-    const parsed = parseStoredRules(found.text);
+    const parsed = await parseStoredRules(found.text);
     if ("errors" in parsed) {
       const { line, column, message } = parsed.errors[0]!;
       throw new UnusableRulesError(

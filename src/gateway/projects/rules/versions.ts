@@ -28,7 +28,7 @@ import {
   versionsOf,
 } from "./stored-versions.ts";
 
-export interface AppliedRules {
+interface AppliedRules {
   readonly version: number;
   /** The version in use before; undefined if the project had no rules. */
   readonly before: RulesVersion | undefined;

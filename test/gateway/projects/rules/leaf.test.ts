@@ -60,6 +60,10 @@ test("a gateway on a leaf node uses the rules of the hub, also while the hub is 
   expect(leafNames).toContain("KV_penstock_rules");
   expect(leafNames).not.toContain("KV_penstock_salts");
 
+  const stored = (one: typeof registry) =>
+    one.byKey("phc_shop")?.rules?.address?.storedFor("192.0.2.7", Date.now());
+  expect(stored(registry)).toMatch(/^[0-9a-f]{32}$/);
+
   await hub.server.kill();
   const again = await until(async () => {
     const other = await openRegistry({
@@ -70,10 +74,13 @@ test("a gateway on a leaf node uses the rules of the hub, also while the hub is 
       log: { info: () => {}, warn: note, error: note },
     });
     onTestFinished(() => other.close());
-    return other.byKey("phc_shop")?.rules?.version === 2;
+    // A gateway that starts has no salt.
+    return other.byKey("phc_shop")?.rules?.version === 2 && stored(other) === "";
   }, 60_000).then(
     () => true,
     () => false,
   );
   expect(again, warnings.join("\n")).toBe(true);
+  // A running gateway has those that it has read.
+  expect(stored(registry)).toMatch(/^[0-9a-f]{32}$/);
 });
