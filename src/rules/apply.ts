@@ -14,7 +14,14 @@ import {
   typeAt,
 } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import { createRowTasks, editingRulesMax, listRow, RowTasks } from "../records/row-tasks.ts";
+import {
+  createRowTasks,
+  editingRulesMax,
+  listRow,
+  needsMembers,
+  RowTasks,
+  TaskKind,
+} from "../records/row-tasks.ts";
 import { SampleHash, sampleHash } from "../records/sample-hash.ts";
 import { FieldShift, Header, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
@@ -153,14 +160,19 @@ export class RuleApplier {
    * Applies the rules of the plan to a plain item. `row` is the index of its row. `hasMembers`:
    * whether its members were found.
    */
-  apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
+  apply(
+    item: ItemView,
+    plan: Plan,
+    row: number,
+    hasMembers: boolean = needsMembers(plan.task.kind),
+  ): Outcome {
     this.#begin(item);
     this.#hasMembers = hasMembers;
     this.#schema = plan.schema;
     if (hasMembers) {
       const { cookieless, urls } = this.#rules;
       const hasListed = this.#members.open(item, row);
-      if (!hasListed && plan.isIdleWithoutMembers) {
+      if (!hasListed && plan.task.kind === TaskKind.ListIfAny) {
         this.check = plan.schema?.valid;
         return Outcome.Same;
       }
