@@ -93,7 +93,6 @@ export class RuleApplier {
   /** The name that a rule has given to the event. */
   #name: string | undefined = undefined;
   #hasChanges = false;
-  #hasMembers = false;
   /** The distinct id of the last event, if it is cookieless; else undefined. */
   cookielessId: string | undefined = undefined;
   /** The User-Agent of a cookieless event, which has been removed from its members. */
@@ -113,9 +112,8 @@ export class RuleApplier {
     },
     remove: (path) => this.#members.remove(path),
   };
-  /** The start of the last hashed distinct id in the body, and its hash. */
-  #sampledStart = -1;
-  #sampleHash = 0;
+  /** The hash of the event's distinct id, if a rule has sampled the event. */
+  #idHash: number | undefined = undefined;
   /** The rule that filtered or quarantined the last event. */
   rule: CompiledRule | undefined = undefined;
   /** The schema of the event's name after the rules. */
@@ -167,7 +165,6 @@ export class RuleApplier {
     hasMembers: boolean = needsMembers(plan.task.kind),
   ): Outcome {
     this.#begin(item);
-    this.#hasMembers = hasMembers;
     this.#schema = plan.schema;
     if (hasMembers) {
       const { cookieless, urls } = this.#rules;
@@ -197,7 +194,7 @@ export class RuleApplier {
     this.#item = item;
     this.#name = undefined;
     this.#hasChanges = false;
-    this.#sampledStart = -1;
+    this.#idHash = undefined;
     this.rule = undefined;
     this.check = undefined;
     this.cookielessId = undefined;
@@ -464,53 +461,10 @@ export class RuleApplier {
     );
   }
 
-  /** Events without a distinct id are in every sample, because the guards drop them. */
+  /** Hashes the distinct id once for all rules, which never change it. */
   #isInSample(limit: number): boolean {
-    if (this.cookielessId !== undefined) {
-      if (this.#sampledStart !== cookielessStart) {
-        this.#sampledStart = cookielessStart;
-        this.#sampleHash = hashOfText(this.cookielessId);
-      }
-      return this.#sampleHash < limit;
-    }
-    const { table, row } = this.#item;
-    const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId);
-    if (!isNothing(type)) {
-      const [start, end] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
-      return this.#isSampled({ start, end, type }, limit);
-    }
-    if (!this.#hasMembers) return this.#isPropertiesIdInSample(limit);
-    const members = this.#members;
-    const { distinctIdPath, otherDistinctIdPath } = this.#rules;
-    for (const path of [distinctIdPath, otherDistinctIdPath]) {
-      const entry = members.entryOf(path);
-      if (entry === 0 || isNothing(members.typeOf(entry))) continue;
-      if (members.isSent(entry)) {
-        const [start, end] = [members.startOf(entry), members.endOf(entry)];
-        return this.#isSampled({ start, end, type: members.typeOf(entry) }, limit);
-      }
-      const text = this.#actions.textOf(entry);
-      if (text !== "") return hashOfText(text) < limit;
-    }
-    return true;
-  }
-
-  #isPropertiesIdInSample(limit: number): boolean {
-    const { table, row } = this.#item;
-    const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.PropertiesDistinctId);
-    if (isNothing(type)) return true;
-    const start = table[row + Row.PropertiesDistinctIdStart]!;
-    const end = table[row + Row.PropertiesDistinctIdEnd]!;
-    return this.#isSampled({ start, end, type }, limit);
-  }
-
-  /** Hashes a sent id only once for all rules. */
-  #isSampled(id: { start: number; end: number; type: TokenType }, limit: number): boolean {
-    if (this.#sampledStart !== id.start) {
-      this.#sampledStart = id.start;
-      this.#sampleHash = hashOfId(this.#item.body, id);
-    }
-    return this.#sampleHash < limit;
+    this.#idHash ??= this.cookielessId === undefined ? hashOfId(this.#item) : hashOfText(this.cookielessId);
+    return this.#idHash < limit;
   }
 }
 
@@ -521,22 +475,25 @@ function hasReadableProperties({ body, table, row }: ItemView): boolean {
   return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
-function hashOfId(
-  body: Buffer,
-  { start, end, type }: { start: number; end: number; type: TokenType },
-): number {
-  if (type === TokenType.EmptyString) return alwaysSampled;
+/** Below the limit of each sample. */
+const alwaysSampled = -1;
+
+/** Events without a distinct id are in every sample, because the guards drop them. */
+function hashOfId({ body, table, row }: ItemView): number {
+  const fields = table[row + Row.FieldTypes]!;
+  let type = typeAt(fields, FieldShift.DistinctId);
+  let span = row + Row.DistinctIdStart;
+  if (isNothing(type)) {
+    type = typeAt(fields, FieldShift.PropertiesDistinctId);
+    span = row + Row.PropertiesDistinctIdStart;
+  }
+  if (isNothing(type) || type === TokenType.EmptyString) return alwaysSampled;
+  const [start, end] = [table[span]!, table[span + 1]!];
   const isShort = end - start - 2 <= SampleHash.IdBytesMax;
   if (type === TokenType.PlainString && isShort && body[start + 1]! > 0x20)
     return sampleHash(body, start + 1, end - 1);
   return hashOfText(distinctIdText(body, start, end, type).text);
 }
-
-/** In place of the start of a sent id: the last hash is that of the cookieless id. */
-const cookielessStart = -2;
-
-/** Below the limit of each sample. */
-const alwaysSampled = -1;
 
 /** Bytes of the longest text of a rule with quotes, if all its characters are escaped. */
 const comparedBytesMax = 6 * ruleTextCharsMax + 2;

@@ -134,8 +134,6 @@ export class CompiledRules {
   readonly libPath: number;
   readonly libVersionPath: number;
   readonly userAgentPath: number;
-  readonly distinctIdPath: number;
-  readonly otherDistinctIdPath: number;
   /** Whether several conditions read the value of the same path. */
   readonly readsAgain: boolean;
   /**
@@ -162,12 +160,9 @@ export class CompiledRules {
     for (const name of topProperties) paths.of(name);
     const hasMatch = (name: keyof Match): boolean =>
       file.rules.some(({ match }) => match[name] !== undefined);
-    const samples = file.rules.some((rule) => rule.actions.some(({ kind }) => kind === "sample"));
     this.libPath = hasMatch("sdk") ? paths.of("$lib") : noPath;
     this.libVersionPath = hasMatch("sdkVersion") ? paths.of("$lib_version") : noPath;
     this.userAgentPath = hasMatch("bot") ? paths.of("$raw_user_agent") : noPath;
-    this.distinctIdPath = samples ? paths.of("distinct_id") : noPath;
-    this.otherDistinctIdPath = samples ? paths.of("$distinct_id") : noPath;
     this.cookieless = privacy.cookieless
       ? cookielessRule(context, (path) => paths.of(path))
       : undefined;

@@ -79,7 +79,7 @@ export class MemberActions {
       if (isObserved) continue;
       if (isSent && type !== TokenType.EscapedString) members.hash(entry);
       else {
-        this.#replaceBy(entry, `"${this.#rules.hash.of(this.textOf(entry))}"`);
+        this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
         members.noteHash(entry);
       }
     }
@@ -160,7 +160,7 @@ export class MemberActions {
   }
 
   /** Returns the text of a string, and any other value as its JSON. */
-  textOf(entry: number): string {
+  #textOf(entry: number): string {
     const members = this.#members;
     const json = members
       .bodyOf(entry)
@@ -186,7 +186,7 @@ export class MemberActions {
         if (!isString(members.typeOf(entry))) continue;
         const [start, end] = [members.startOf(entry), members.endOf(entry)];
         if (!urls.mayCut(members.bodyOf(entry), start, end)) continue;
-        const url = this.textOf(entry);
+        const url = this.#textOf(entry);
         const rest = urls.cut(url);
         if (rest === url) continue;
         changes = true;
