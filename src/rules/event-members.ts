@@ -85,8 +85,6 @@ export class EventMembers implements SchemaMembers {
     isRemoved: false,
   }));
   #hasTop = false;
-  /** The properties that `keepOnly` has left; undefined before it. */
-  #left: readonly number[] | undefined = undefined;
   /** By level: number of removed members, and the last object and its members that are left. */
   readonly #removedIn = new Uint32Array(levels);
   readonly #containerStarts = new Uint32Array(levels);
@@ -146,7 +144,6 @@ export class EventMembers implements SchemaMembers {
     this.#addedEnd = this.#entryCount;
     this.#addedLevels = 0;
     this.#hasTop = false;
-    this.#left = undefined;
     this.#isJudged = false;
     this.isValid = false;
   }
@@ -367,31 +364,11 @@ export class EventMembers implements SchemaMembers {
   /** Removes all properties except the paths in `kept`. Returns whether there were others. */
   keepOnly(kept: ReadonlySet<number>, isObserved: boolean): boolean {
     let removes = false;
-    const before = this.#left;
-    const left: number[] = [];
-    const count = before === undefined ? this.#end - this.#first : before.length;
-    for (let at = 0; at < count; at++) {
-      const entry = before === undefined ? this.#first + at : before[at]!;
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties) continue;
-      if (this.#states[entry] === State.Removed) continue;
-      if (kept.has(path)) {
-        left.push(entry);
-        continue;
-      }
+    for (let entry = this.nextProperty(0); entry !== 0; entry = this.nextProperty(entry)) {
+      if (kept.has(this.pathAt(entry))) continue;
       if (isObserved) return true;
       removes = true;
-      this.#states[entry] = State.Removed;
-    }
-    if (!isObserved) this.#left = left;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#states[entry] === State.Removed) continue;
-      // Members of `$set` and `$set_once` are kept.
-      if (this.#levelOf(path) !== MemberLevel.Properties || kept.has(path)) continue;
-      if (isObserved) return true;
-      removes = true;
-      this.#states[entry] = State.Removed;
+      this.#states[entry - 1] = State.Removed;
     }
     return removes;
   }
