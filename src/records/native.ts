@@ -97,8 +97,8 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    findMembers: (body, tasks, names, slots, found, changes) =>
-      native.findMembers(body, tasks, names, slots, found, changes),
+    findMembers: (body, tasks, texts, slots, found, changes) =>
+      native.findMembers(body, tasks, texts, slots, found, changes),
     changeItems,
     findNames,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>

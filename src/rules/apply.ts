@@ -463,7 +463,8 @@ export class RuleApplier {
 
   /** Hashes the distinct id once for all rules, which never change it. */
   #isInSample(limit: number): boolean {
-    this.#idHash ??= this.cookielessId === undefined ? hashOfId(this.#item) : hashOfText(this.cookielessId);
+    this.#idHash ??=
+      this.cookielessId === undefined ? hashOfId(this.#item) : hashOfText(this.cookielessId);
     return this.#idHash < limit;
   }
 }

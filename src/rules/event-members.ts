@@ -5,6 +5,7 @@
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import {
+  type ConstantText,
   Found,
   FoundPath,
   FoundType,
@@ -18,7 +19,7 @@ import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
 import type { CompiledRules } from "./compile.ts";
-import { type ConstantText, lastTopPath } from "./compiled-rule.ts";
+import { lastTopPath } from "./compiled-rule.ts";
 import type { SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
@@ -109,11 +110,12 @@ export class EventMembers implements SchemaMembers {
    * has scanned. The changes get the edits of the rows to edit, which are not to be opened.
    */
   find(scanner: MemberFinder, body: Buffer, tasks: Uint32Array): void {
-    const { text, slots } = this.#names;
+    const { texts } = this.#rules;
+    const { slots } = this.#names;
     const changes = this.#changes;
     for (;;) {
       changes.beginEdits(tasks);
-      const count = scanner.findMembers(body, tasks, text, slots, this.#found, changes.words);
+      const count = scanner.findMembers(body, tasks, texts, slots, this.#found, changes.words);
       const fits = count * Found.Words <= this.#found.length;
       if (!fits) this.#reserve(2 * count);
       if (!changes.hasRoomForEdits(tasks) || !fits) continue;
@@ -499,14 +501,14 @@ export class EventMembers implements SchemaMembers {
   /** Inserts the added members of a level at the beginning of its object. */
   #addToObject(level: number, at: number): void {
     const changes = this.#changes;
-    const { commaText, nameTexts } = this.#rules;
+    const { commaText, pathNames } = this.#rules;
     let hasBefore = false;
     for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
       if (hasBefore) changes.replace(at, at, commaText.start, commaText.end);
       hasBefore = true;
-      const name = nameTexts[path - 1]!;
+      const name = pathNames[path - 1]!.text;
       changes.replace(at, at, name.start, name.end);
       changes.replace(at, at, this.#textStarts[entry]!, this.#textEnds[entry]!);
       this.#noteType(path, this.#textTypes[entry] as TokenType);
@@ -522,7 +524,7 @@ export class EventMembers implements SchemaMembers {
     for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
       const path = this.#found[entry * Found.Words + Found.Path]!;
       if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
-      const name = this.#rules.nameTexts[path - 1]!;
+      const name = this.#rules.pathNames[path - 1]!.text;
       const value = texts.toString("utf8", this.#textStarts[entry], this.#textEnds[entry]);
       const member = texts.toString("utf8", name.start, name.end) + value;
       members = members === "" ? member : `${members},${member}`;

@@ -2,11 +2,12 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
+import type { ConstantText } from "../records/found-members.ts";
 import { isString } from "../records/item-view.ts";
 import { TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import type { CompiledRules } from "./compile.ts";
-import type { CompiledAction, ConstantText } from "./compiled-rule.ts";
+import type { CompiledAction } from "./compiled-rule.ts";
 import type { EventMembers } from "./event-members.ts";
 import type { ItemChanges } from "./item-edits.ts";
 import type { UrlCutter } from "./url-cutter.ts";
@@ -50,7 +51,7 @@ export class MemberActions {
         for (const path of action.paths) if (this.#hash(path, isObserved)) changes = true;
         break;
       case "set":
-        for (const { path, text } of action.members)
+        for (const [path, text] of action.texts)
           if (this.set(path, text, isObserved)) changes = true;
         break;
       case "cut":

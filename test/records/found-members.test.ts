@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  type ConstantText,
   Found,
   MemberLevel,
+  type MemberName,
   MemberNames,
   NameSlot,
   Names,
@@ -19,7 +21,20 @@ import { eventLikeJson } from "../kit/event-like-json.ts";
 import { findMembersInTree } from "../kit/reference-scanner/members.ts";
 
 const scanner = createNativeScanner(64);
-const names = [
+let texts = Buffer.alloc(0);
+
+/** Adds a text to those of the rules. */
+function textOf(text: string): ConstantText {
+  const start = texts.length;
+  texts = Buffer.concat([texts, Buffer.from(text)]);
+  return { start, end: texts.length };
+}
+
+function namesAt(level: number, all: readonly string[]): MemberName[] {
+  return all.map((name) => ({ level, name, text: textOf(`${JSON.stringify(name)}:`) }));
+}
+
+const names = namesAt(MemberLevel.Properties, [
   "$set",
   "$set_once",
   "a",
@@ -30,9 +45,9 @@ const names = [
   "é",
   "x",
   "email",
-].map((name) => ({ level: MemberLevel.Properties, name }));
+]);
 const inner = [MemberLevel.Set, MemberLevel.SetOnce].flatMap((level) =>
-  ["a", "", "é", "email", "$set", "/"].map((name) => ({ level, name })),
+  namesAt(level, ["a", "", "é", "email", "$set", "/"]),
 );
 
 // Shallow values are enough, because no names are searched below the second level.
@@ -83,13 +98,13 @@ function editOf(path: number): PathEdit {
     ["2", TokenType.Number],
     ["null", TokenType.Null],
   ];
-  const kind = (["remove", "remove", "hash", "set", "set"] as const)[path % 5]!;
-  if (kind !== "set" || path > names.length) return { rules, kind: kind === "set" ? "hash" : kind };
+  const edit = (["remove", "remove", "hash", "set", "set"] as const)[path % 5]!;
+  if (edit !== "set" || path > names.length) return { rules, edit: edit === "set" ? "hash" : edit };
   const [value, type] = sets[path % 3]!;
-  const start = 100 * path;
+  const { start } = textOf(`"name":${value},`);
   return {
     rules,
-    kind: { start, valueStart: start + 9, end: start + 9 + value.length, value, type },
+    edit: { nameStart: start, start: start + 7, end: start + 7 + value.length, type },
   };
 }
 const edits = new Map(
@@ -124,14 +139,14 @@ function found(text: string, { kinds, rules, ...lists }: Listed): FoundWords[] {
       ? kinds[row % kinds.length]!
       : TaskKind.Rewrite,
   );
-  const of = new MemberNames([...names, ...inner], { ...lists, rowPartOf, edits });
+  const of = new MemberNames([...names, ...inner], { texts, ...lists, rowPartOf, edits });
   const inTree = (...given: Parameters<typeof scanner.findMembers>) =>
     findMembersInTree(table, ...given);
   return [scanner.findMembers, inTree].map((find) => {
     const tasks = tasksOf(kindsOfRows, rules);
     const entries = new Uint32Array(1_000 * Found.Words);
     const changes = new Uint32Array(2_000);
-    const count = find(body, tasks, of.text, of.slots, entries, changes);
+    const count = find(body, tasks, texts, of.slots, entries, changes);
     return {
       entries: [...entries.subarray(0, count * Found.Words)],
       changes: [...changes.subarray(1, tasks[RowTasks.ChangesEnd])],
@@ -180,12 +195,12 @@ test("the addon finds members after strings of every length, with every kind of 
 test("the addon returns the number of all members if there is no space for them", () => {
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
-  const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
+  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf });
   const entries = new Uint32Array(2 * Found.Words);
   const count = scanner.findMembers(
     body,
     tasksOf([TaskKind.List]),
-    of.text,
+    texts,
     of.slots,
     entries,
     noChanges,
@@ -195,16 +210,16 @@ test("the addon returns the number of all members if there is no space for them"
 });
 
 const everyRemoved = new Map(
-  names.map((_, at): [number, PathEdit] => [at + 1, { rules: 1, kind: "remove" }]),
+  names.map((_, at): [number, PathEdit] => [at + 1, { rules: 1, edit: "remove" }]),
 );
 
 test("the addon returns the end of all changes if there is no space for them", () => {
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
-  const of = new MemberNames(names, { ...onlyNamed, rowPartOf, edits: everyRemoved });
+  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf, edits: everyRemoved });
   const tasks = tasksOf([TaskKind.Edit], 1);
   const changes = new Uint32Array(1 + Change.Words + 2 * Edit.Words);
-  const count = scanner.findMembers(body, tasks, of.text, of.slots, new Uint32Array(80), changes);
+  const count = scanner.findMembers(body, tasks, texts, of.slots, new Uint32Array(80), changes);
   expect(count).toBe(0);
   expect(tasks[RowTasks.ChangesEnd]).toBe(changes.length + Edit.Words);
 });
@@ -241,8 +256,8 @@ test.each([
 ])("the addon throws for %s", (_, changed) => {
   const body = Buffer.from('{"event":"e","properties":{}}'.padEnd(30));
   scanner.scan(body);
-  const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
-  const good = [body, tasksOf([TaskKind.List]), of.text, of.slots];
+  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf });
+  const good = [body, tasksOf([TaskKind.List]), texts, of.slots];
   const call = scanner.findMembers as (...given: unknown[]) => number;
   expect(() => call(...changed([...good, new Uint32Array(80), noChanges]))).toThrow(Error);
 });
@@ -252,12 +267,12 @@ test("the addon finds members in the rows of a body that is scanned in parts", (
   const items = Array.from({ length: 7 }, (_, n) => `{"event":"e","properties":{"x":${n}}}`);
   const body = Buffer.from(`[${items.join()}]`);
   few.scan(body);
-  const of = new MemberNames(names, { ...onlyNamed, rowPartOf });
+  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf });
   const values: string[] = [];
   for (let left = 7; left > 0; left -= 2) {
     const entries = new Uint32Array(80);
     const tasks = tasksOf([TaskKind.List, TaskKind.List].slice(0, left));
-    const count = few.findMembers(body, tasks, of.text, of.slots, entries, noChanges);
+    const count = few.findMembers(body, tasks, texts, of.slots, entries, noChanges);
     for (let at = 0; at < count * Found.Words; at += Found.Words)
       values.push(
         body.toString("latin1", entries[at + Found.ValueStart], entries[at + Found.ValueEnd]),
@@ -268,6 +283,6 @@ test("the addon finds members in the rows of a body that is scanned in parts", (
   few.finish();
   few.release();
   const tasks = tasksOf([TaskKind.List]);
-  const given = [body, tasks, of.text, of.slots, new Uint32Array(80), noChanges] as const;
+  const given = [body, tasks, texts, of.slots, new Uint32Array(80), noChanges] as const;
   expect(() => few.findMembers(...given)).toThrow(Error);
 });

@@ -42,14 +42,14 @@ function taskOf(kind: TaskKind, schemaChecks: number): Uint32Array {
 }
 
 /** Returns what the addon finds out about the properties of an event, which are JSON. */
-function judge({ names, schemas }: CompiledRules, text: string): Judgement {
+function judge({ texts, names, schemas }: CompiledRules, text: string): Judgement {
   const body = Buffer.from(`{"event":"order","properties":${text}}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   const find = (kind: TaskKind): Uint32Array => {
     const found = new Uint32Array(100 * Found.Words);
     const tasks = taskOf(kind, schemas[0]!.checks);
     const changes = new Uint32Array(1);
-    const count = scanner.findMembers(body, tasks, names.text, names.slots, found, changes);
+    const count = scanner.findMembers(body, tasks, texts, names.slots, found, changes);
     expect(tasks[RowTasks.Rows + RowTask.Result]).toBe(count > 0 ? 1 : 0);
     return found.subarray(0, count * Found.Words);
   };
@@ -158,12 +158,12 @@ test.each([
   ["a text", '{"event":"order","properties":"a"}', {}, false],
   ["an empty list", '{"event":"order","properties":[]}', {}, false],
 ])("the addon judges %s", (_, text, form, isSure) => {
-  const { names, schemas } = compiled(schemaFile({ type: "object", ...form }));
+  const { texts, names, schemas } = compiled(schemaFile({ type: "object", ...form }));
   const body = Buffer.from(text);
   scanner.scan(body);
   const tasks = taskOf(TaskKind.ListIfAny, schemas[0]!.checks);
   const found = new Uint32Array(10 * Found.Words);
-  const count = scanner.findMembers(body, tasks, names.text, names.slots, found, found.slice(0, 1));
+  const count = scanner.findMembers(body, tasks, texts, names.slots, found, found.slice(0, 1));
   expect(count).toBe(isSure ? 0 : 1);
 });
 

@@ -195,8 +195,6 @@ const LayoutNumber kLayout[] = {
     {"SetMember.TextStart", kSetTextStart},
     {"SetMember.ValueStart", kSetValueStart},
     {"SetMember.TextEnd", kSetTextEnd},
-    {"SetMember.SameStart", kSetSameStart},
-    {"SetMember.SameEnd", kSetSameEnd},
     {"SetMember.Type", kSetType},
     {"SetMember.RowPart", kSetRowPart},
     {"SetMember.Words", kSetWords},

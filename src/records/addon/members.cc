@@ -1,4 +1,4 @@
-// EventScanner.findMembers(body: Uint8Array, tasks: Uint32Array, names: Uint8Array, slots:
+// EventScanner.findMembers(body: Uint8Array, tasks: Uint32Array, texts: Uint8Array, slots:
 // Uint32Array, found: Uint32Array, changes: Uint32Array): number. Returns the number of entries.
 // The number may exceed the space in `found`; then only the entries that fit are written.
 //
@@ -107,15 +107,15 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   napi_value arguments[6];
   napi_value self = nullptr;
   Body body{};
-  Body names_text{};
+  Body texts{};
   Table slots{};
   Table found{};
   Table changes{};
   if (napi_get_cb_info(env, info, &count, arguments, &self, nullptr) != napi_ok || count < 6 ||
-      !get_body(env, arguments[0], body) || !get_body(env, arguments[2], names_text) ||
+      !get_body(env, arguments[0], body) || !get_body(env, arguments[2], texts) ||
       !get_words(env, arguments[3], slots) || !get_words(env, arguments[4], found) ||
       !get_words(env, arguments[5], changes)) {
-    return throw_type_error(env, "findMembers: expects a body, tasks, names, slots and two lists");
+    return throw_type_error(env, "findMembers: expects a body, tasks, texts, slots and two lists");
   }
   Binding* const binding = get_idle_binding(env, self);
   if (binding == nullptr) return nullptr;
@@ -137,7 +137,7 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   if (set_count > kSetsMax || sets_end > slots.length)
     return throw_type_error(env, "findMembers: the members to set are missing");
   const MemberNames names{
-      names_text.bytes,   names_text.length,
+      texts.bytes,   texts.length,
       head + kNamesWords, slot_count,
       head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
       head + slots_end,   set_count,

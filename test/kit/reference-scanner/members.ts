@@ -32,7 +32,7 @@ interface SetWords {
   readonly start: number;
   readonly valueStart: number;
   readonly end: number;
-  readonly same: string;
+  readonly value: string;
   readonly type: number;
   readonly rowPart: number;
 }
@@ -43,13 +43,13 @@ interface Names {
   readonly sets: readonly SetWords[];
 }
 
-function namesIn(text: Uint8Array, words: Uint32Array): Names {
+function namesIn(texts: Uint8Array, words: Uint32Array): Names {
   const named = new Map<string, NameWords>();
   const slotsEnd = NamesWord.Words + words[NamesWord.Slots]! * NameSlot.Words;
   for (let at = NamesWord.Words; at < slotsEnd; at += NameSlot.Words) {
     const end = words[at + NameSlot.NameEnd]!;
     if (end === 0) continue;
-    const name = Buffer.from(text.subarray(words[at + NameSlot.NameStart]!, end)).toString();
+    const name = Buffer.from(texts.subarray(words[at + NameSlot.NameStart]!, end)).toString();
     named.set(`${words[at + NameSlot.Level]} ${name}`, {
       path: words[at + NameSlot.Path]!,
       editedBy: words[at + NameSlot.EditedBy]!,
@@ -61,13 +61,13 @@ function namesIn(text: Uint8Array, words: Uint32Array): Names {
   const setsEnd = slotsEnd + words[NamesWord.Sets]! * SetMember.Words;
   for (let at = slotsEnd; at < setsEnd; at += SetMember.Words) {
     const word = (index: number): number => words[at + index]!;
-    const same = text.subarray(word(SetMember.SameStart), word(SetMember.SameEnd));
+    const value = texts.subarray(word(SetMember.ValueStart), word(SetMember.TextEnd));
     sets.push({
       rules: word(SetMember.Rules),
       start: word(SetMember.TextStart),
       valueStart: word(SetMember.ValueStart),
       end: word(SetMember.TextEnd),
-      same: Buffer.from(same).toString(),
+      value: Buffer.from(value).toString(),
       type: word(SetMember.Type),
       rowPart: word(SetMember.RowPart),
     });
@@ -78,9 +78,9 @@ function namesIn(text: Uint8Array, words: Uint32Array): Names {
 /** Finds and edits members of the rows. The changes are written only if there is space for all. */
 export function findMembersInTree(
   table: Uint32Array,
-  ...[body, tasks, text, slots, found, changes]: Parameters<MemberFinder["findMembers"]>
+  ...[body, tasks, texts, slots, found, changes]: Parameters<MemberFinder["findMembers"]>
 ): number {
-  const names = namesIn(text, slots);
+  const names = namesIn(texts, slots);
   const { flags } = names;
   const entries: number[][] = [];
   const changed: number[] = [];
@@ -240,7 +240,7 @@ function changeOf(
     } else {
       const set = names.sets[words.edit - MemberEdit.Set]!;
       absent.delete(set);
-      if (body.toString("utf8", value, end) === set.same) continue;
+      if (body.toString("utf8", value, end) === set.value) continue;
       edits.push([value, end, set.valueStart, set.end]);
       bytes += set.end - set.valueStart;
       note(set.rowPart, set.type);
