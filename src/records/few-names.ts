@@ -72,12 +72,12 @@ function kindOf(
       break;
     }
     if (bytes === end - start && isText(slots, at + KnownName.Text, { body, start, end })) {
-      tasks[task + RowTask.Value] = slots[at + KnownName.Value]!;
+      tasks[task + RowTask.Slot] = slot;
       tasks[task + RowTask.Argument] = slots[at + KnownName.Argument]!;
       return slots[at + KnownName.Kind]!;
     }
   }
-  tasks[task + RowTask.Value] = free;
+  tasks[task + RowTask.Slot] = free;
   return TaskKind.Unknown;
 }
 

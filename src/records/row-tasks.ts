@@ -28,8 +28,8 @@ export const RowTasks = {
 
 /** The words of a row. */
 export const RowTask = {
-  /** The value of the event's name. If the name is unknown, the index of the slot for it. */
-  Value: 0,
+  /** The index of the slot that has the event's name, or that is for it if the name is unknown. */
+  Slot: 0,
   /** One of TaskKind. */
   Kind: 1,
   /**

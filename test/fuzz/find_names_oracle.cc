@@ -93,20 +93,19 @@ void check_names(const std::vector<uint8_t>& text, const Words& table, uint32_t 
       const auto [start, length] = text_of(row, penstock::kEvent);
       check(start + length <= text.size() && length <= penstock::kNameBytesMax,
             "a name that is found is in the text");
-      const uint32_t slot = task[penstock::kTaskValue];
-      check(slot < kSlots, "a value is that of a slot");
+      const uint32_t slot = task[penstock::kTaskSlot];
+      check(slot < kSlots, "a slot is in the table");
       uint32_t* const words = &known.slots[size_t{slot} * penstock::kNameWords];
       if (kind == penstock::kUnknownRow) {
         const uint32_t argument = argument_of(text, row, random);
         words[penstock::kNameBytes] = static_cast<uint32_t>(length);
-        words[penstock::kNameValue] = slot;
         words[penstock::kNameKind] = kKinds[random.below(std::size(kKinds))];
         words[penstock::kNameArgument] = argument;
         std::memcpy(words + penstock::kNameText, &text[start], length);
       } else if (time == 1) {
         check(words[penstock::kNameBytes] == length &&
                   std::memcmp(words + penstock::kNameText, &text[start], length) == 0,
-              "a value is that of the name");
+              "a slot is that of the name");
         check(task[penstock::kTaskArgument] == words[penstock::kNameArgument],
               "the argument is that of the name");
         check(

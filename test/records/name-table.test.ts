@@ -54,7 +54,7 @@ const item = fc.oneof(
 );
 
 interface Named {
-  readonly value: number;
+  readonly slot: number;
   readonly kind: number;
   readonly argument: number;
 }
@@ -69,10 +69,10 @@ function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>)
   find(body, scanner.table, table.slots, tasks);
   const rows = Array.from({ length: count }, (_, index): Named => {
     const at = RowTasks.Rows + index * RowTask.Words;
-    const [value, kind, argument] = [RowTask.Value, RowTask.Kind, RowTask.Argument].map(
+    const [slot, kind, argument] = [RowTask.Slot, RowTask.Kind, RowTask.Argument].map(
       (word) => tasks[at + word]!,
     ) as [number, number, number];
-    return { value, kind, argument };
+    return { slot, kind, argument };
   });
   return { rows, counts: [...tasks.subarray(0, RowTasks.Rows)] };
 }
@@ -84,12 +84,12 @@ function checkedTasksOf(body: Buffer, table: NameTable<string>) {
   return tasks;
 }
 
-/** Returns the tasks, with the name that the table has in place of the value. */
+/** Returns the tasks, with the name that the table has in place of the slot. */
 function namedIn(table: NameTable<string>, { rows, counts }: ReturnType<typeof tasksOf>) {
   return {
     counts,
-    rows: rows.map(({ value, kind, argument }) =>
-      isFound(kind) ? { name: table.get(value), kind, argument } : { kind },
+    rows: rows.map(({ slot, kind, argument }) =>
+      isFound(kind) ? { name: table.get(slot), kind, argument } : { kind },
     ),
   };
 }
@@ -130,17 +130,17 @@ test("both functions find the names of the reference, and each name that was sto
           expect(namedIn(table, native)).toEqual(
             namedIn(table, tasksOf(findNamesInSlots, body, table)),
           );
-          for (const [row, { kind, value, argument }] of native.rows.entries()) {
+          for (const [row, { kind, slot, argument }] of native.rows.entries()) {
             const name = nameOf(body, row);
             if (!isFound(kind)) continue;
             found++;
-            expect(table.get(value)).toBe(`${name}`);
+            expect(table.get(slot)).toBe(`${name}`);
             expect(argument).toBe(taskFor(name).argument);
             if (kind === TaskKind.Same) sampled++;
           }
-          for (const [row, { kind, value }] of native.rows.entries()) {
+          for (const [row, { kind, slot }] of native.rows.entries()) {
             const name = nameOf(body, row);
-            if (kind === TaskKind.Unknown) table.store(value, name, `${name}`, taskFor(name));
+            if (kind === TaskKind.Unknown) table.store(slot, name, `${name}`, taskFor(name));
           }
         }
       },
@@ -169,11 +169,11 @@ test("a table has the last names of any number of names, and no wrong value", ()
     for (let time = 1; time <= 3; time++) {
       scanner.scan(body);
       const { rows } = checkedTasksOf(body, table);
-      for (const [row, { kind, value }] of rows.entries())
-        if (isFound(kind)) expect(table.get(value)).toBe(`${nameOf(body, row)}`);
-      for (const [row, { kind, value }] of rows.entries()) {
+      for (const [row, { kind, slot }] of rows.entries())
+        if (isFound(kind)) expect(table.get(slot)).toBe(`${nameOf(body, row)}`);
+      for (const [row, { kind, slot }] of rows.entries()) {
         const name = nameOf(body, row);
-        if (kind === TaskKind.Unknown) table.store(value, name, `${name}`, taskFor(name));
+        if (kind === TaskKind.Unknown) table.store(slot, name, `${name}`, taskFor(name));
       }
       if (time === 3) expect(rows.filter(({ kind }) => isFound(kind)).length).toBeGreaterThan(35);
     }
@@ -204,13 +204,13 @@ test("a name that differs from a stored one in any byte or in its length is unkn
     const body = Buffer.from(JSON.stringify({ batch: all.map((event) => ({ event })) }));
     expect(scanner.scan(body)).toBe(ScanStatus.Ok);
     const table = new NameTable<string>();
-    const { value } = checkedTasksOf(body, table).rows[0]!;
+    const { slot } = checkedTasksOf(body, table).rows[0]!;
     const task = { kind: TaskKind.Apply, argument: 0 };
     // The bytes of a longer name that was in the slot before must not count.
-    table.store(value, Buffer.from("m".repeat(bytesMax)), "before", task);
-    table.store(value, Buffer.from(name), "stored", task);
+    table.store(slot, Buffer.from("m".repeat(bytesMax)), "before", task);
+    table.store(slot, Buffer.from(name), "stored", task);
     const values = checkedTasksOf(body, table).rows.map((row) =>
-      isFound(row.kind) ? table.get(row.value) : undefined,
+      isFound(row.kind) ? table.get(row.slot) : undefined,
     );
     expect(values).toEqual(all.map((text) => (text === name ? "stored" : undefined)));
   }
@@ -229,8 +229,8 @@ test.each<[string, (good: Arguments) => readonly unknown[]]>([
   ["a body that is a text", ([, ...others]) => ["{}", ...others]],
   ["a table without a row", ([body, , ...others]) => [body, new Uint32Array(20), ...others]],
   ["slots that are bytes", ([body, table, , tasks]) => [body, table, Buffer.alloc(80), tasks]],
-  ["no slot", ([body, table, , tasks]) => [body, table, new Uint32Array(19), tasks]],
-  ["three slots", ([body, table, , tasks]) => [body, table, new Uint32Array(60), tasks]],
+  ["no slot", ([body, table, , tasks]) => [body, table, new Uint32Array(KnownName.Words - 1), tasks]],
+  ["three slots", ([body, table, , tasks]) => [body, table, new Uint32Array(3 * KnownName.Words), tasks]],
   ["no tasks", ([...good]) => good.with(3, new Uint32Array(RowTasks.Rows - 1))],
   ["no space for the tasks", ([...good]) => good.with(3, oneTask().with(RowTasks.Count, 2))],
   ["rows after the table", ([...good]) => good.with(3, oneTask().with(RowTasks.First, 128))],

@@ -137,7 +137,7 @@ export class RuledItems {
       const task = taskAt(index);
       view.row = Header.Words + (first + index) * Row.Words;
       this.#plans[index] = isNamed(tasks[task + RowTask.Kind]!)
-        ? namedPlans.get(tasks[task + RowTask.Value]!)
+        ? namedPlans.get(tasks[task + RowTask.Slot]!)
         : rules.planOf(view, isEngage);
     }
     tasks[RowTasks.Ruled] = 0;
@@ -150,7 +150,7 @@ export class RuledItems {
       if (kind === TaskKind.Unknown) {
         const [start, end] = [table[view.row + Row.EventStart]!, table[view.row + Row.EventEnd]!];
         const name = body.subarray(start + 1, end - 1);
-        namedPlans.store(tasks[task + RowTask.Value]!, name, plan!, plan!.task);
+        namedPlans.store(tasks[task + RowTask.Slot]!, name, plan!, plan!.task);
       }
       if (this.#takesAll || kind !== TaskKind.Rewrite) {
         kind = plan?.task.kind ?? TaskKind.Unruled;
@@ -205,7 +205,7 @@ export class RuledItems {
 
   #planOf(index: number): Plan | undefined {
     if (this.#hasPlans) return this.#plans[index];
-    return this.#rules!.namedPlans.get(this.#tasks[taskAt(index) + RowTask.Value]!);
+    return this.#rules!.namedPlans.get(this.#tasks[taskAt(index) + RowTask.Slot]!);
   }
 
   /** Notes that no item of a slice has been given to the rules. `first` is its first row. */

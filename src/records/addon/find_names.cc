@@ -26,7 +26,7 @@ uint32_t last_word(const uint8_t* name, size_t length) noexcept {
 
 uint32_t mixed(uint32_t hash, uint32_t word) noexcept { return (hash ^ word) * 0x85ebca6b; }
 
-/** Writes the value, the kind and the argument of a name. */
+/** Writes the slot, the kind and the argument of a name. */
 void take_name(const KnownNames& names, const uint8_t* name, size_t length,
                uint32_t* task) noexcept {
   const uint32_t hash = known_name_hash(name, length);
@@ -41,13 +41,13 @@ void take_name(const KnownNames& names, const uint8_t* name, size_t length,
       break;
     }
     if (slot[kNameBytes] == length && std::memcmp(slot + kNameText, name, length) == 0) {
-      task[kTaskValue] = slot[kNameValue];
+      task[kTaskSlot] = static_cast<uint32_t>(index);
       task[kTaskKind] = slot[kNameKind];
       task[kTaskArgument] = slot[kNameArgument];
       return;
     }
   }
-  task[kTaskValue] = static_cast<uint32_t>(free);
+  task[kTaskSlot] = static_cast<uint32_t>(free);
   task[kTaskKind] = kUnknownRow;
 }
 

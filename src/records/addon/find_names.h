@@ -15,11 +15,10 @@ namespace penstock {
 enum KnownName : uint32_t {
   kNameBytes = 0,
   /** The words of the rows whose events have the name. */
-  kNameValue = 1,
-  kNameKind = 2,
-  kNameArgument = 3,
-  kNameText = 4,
-  kNameWords = 20,
+  kNameKind = 1,
+  kNameArgument = 2,
+  kNameText = 3,
+  kNameWords = 19,
 };
 /**
  * Number of slots that can have a name. With a limit, a client that fills the table or chooses

@@ -30,8 +30,8 @@ enum RowTasksWord : uint32_t {
 
 /** The words of a row. */
 enum RowTaskWord : uint32_t {
-  /** The value of the event's name. If the name is unknown, the index of the slot for it. */
-  kTaskValue = 0,
+  /** The index of the slot that has the event's name, or that is for it if the name is unknown. */
+  kTaskSlot = 0,
   kTaskKind = 1,
   /**
    * Of a row to list: the offset of the checks of its schema, or 0. Of a row to edit: a bit for
