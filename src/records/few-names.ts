@@ -1,5 +1,5 @@
-// Finds the event names of one or two rows, like `findNames` of the addon. For so few, it takes half the
-// time of a call of the addon.
+// Plans one or two rows like `planRows` of the addon. For so few, it takes half the time of a call of
+// the addon.
 
 import { Buffer } from "node:buffer";
 import { isPlain, typeAt } from "./item-view.ts";
@@ -9,11 +9,11 @@ import { SampleHash, sampleHash } from "./sample-hash.ts";
 import { FieldShift, Header, Row, TokenType } from "./table.ts";
 
 /** For more rows, the addon takes less time. */
-export const fewNamesMax = 2;
+export const fewRowsMax = 2;
 
 const nameBytesMax = (KnownName.Words - KnownName.Text) * Uint32Array.BYTES_PER_ELEMENT;
 
-export const findFewNames: NameFunctions["findNames"] = (body, table, slots, tasks) => {
+export const planFewRows: NameFunctions["planRows"] = (body, table, slots, tasks) => {
   const count = tasks[RowTasks.Count]!;
   const bytesMax = tasks[RowTasks.ItemBytesMax]!;
   let row = Header.Words + tasks[RowTasks.First]! * Row.Words;
@@ -104,7 +104,7 @@ function isSampled(body: Buffer, table: Uint32Array, row: number, highest: numbe
   return sampleHash(body, start, end) <= highest;
 }
 
-/** A hash over all words of a name, like known_name_hash in addon/find_names.cc. */
+/** A hash over all words of a name, like known_name_hash in addon/plan_rows.cc. */
 function nameHash(bytes: Uint8Array, start: number, end: number): number {
   let hash = end - start;
   for (let at = start; at + 4 < end; at += 4)

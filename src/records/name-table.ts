@@ -1,5 +1,5 @@
-// A hash table of event names, which the addon and `findFewNames` read. The C++ side
-// (addon/find_names.h) has the same numbers. Loading the addon compares both.
+// A hash table of event names, which the addon and `planFewRows` read. The C++ side
+// (addon/plan_rows.h) has the same numbers. Loading the addon compares both.
 
 import type { Buffer } from "node:buffer";
 import type { TaskKind } from "./row-tasks.ts";
@@ -20,10 +20,10 @@ export const KnownName = {
 
 export interface NameFunctions {
   /**
-   * Finds the event names of the rows, and writes their words and the counts. The slot of a row
-   * whose kind is Unknown is for its name. Throws for wrong arguments.
+   * Writes the tasks of the rows, which depend on their event names, and the counts. Throws for
+   * wrong arguments.
    */
-  readonly findNames: (
+  readonly planRows: (
     body: Buffer,
     table: Uint32Array,
     slots: Uint32Array,
@@ -46,7 +46,7 @@ export class NameTable<Value> {
   #slots: Uint32Array | undefined = undefined;
   readonly #values: (Value | undefined)[] = [];
 
-  /** The argument `slots` of `findNames`. It takes 19 KiB from the first use on. */
+  /** The argument `slots` of `planRows`. It takes 19 KiB from the first use on. */
   get slots(): Uint32Array {
     this.#slots ??= new Uint32Array(namesKnownMax * KnownName.Words);
     return this.#slots;

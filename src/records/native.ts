@@ -87,7 +87,7 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner, normalise, repair, changeItems, findNames } = loadAddon();
+  const { EventScanner, normalise, repair, changeItems, planRows } = loadAddon();
   const table = new Uint32Array(tableWords(rows));
   const native = new EventScanner(table);
   return {
@@ -100,7 +100,7 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     findMembers: (body, tasks, texts, slots, found, changes) =>
       native.findMembers(body, tasks, texts, slots, found, changes),
     changeItems,
-    findNames,
+    planRows,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>
       repair(body, until, text, malformed, nonFinite, progress),
     scanInBackground: async (body) => native.scanInBackground(body),

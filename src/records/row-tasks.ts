@@ -10,7 +10,7 @@ export const RowTasks = {
   /** Maximum bytes of an item whose members are found. */
   ItemBytesMax: 2,
   /**
-   * The results of `findNames`: numbers of ruled rows, of rows without a known name, and of rows of
+   * The results of `planRows`: numbers of ruled rows, of rows without a known name, and of rows of
    * which members must be found.
    */
   Ruled: 3,

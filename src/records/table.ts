@@ -276,7 +276,7 @@ export interface Scanner extends MemberFinder {
    * are no more rows, Header.RowCount is 0.
    */
   scanMore(body: Buffer): void;
-  readonly findNames: NameFunctions["findNames"];
+  readonly planRows: NameFunctions["planRows"];
   /** Writes the texts of items that the rules have changed. */
   readonly changeItems: ChangeFunctions["changeItems"];
   /**

@@ -10,8 +10,8 @@
 #include "check.h"
 #include "edited_item.h"
 #include "find_members.h"
-#include "find_names_oracle.h"
 #include "json_text.h"
+#include "plan_rows_oracle.h"
 #include "random.h"
 #include "schema_checks.h"
 

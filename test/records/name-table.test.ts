@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findFewNames } from "../../src/records/few-names.ts";
+import { planFewRows } from "../../src/records/few-names.ts";
 import { KnownName, NameTable } from "../../src/records/name-table.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
-import { findNamesInSlots } from "../kit/reference-scanner/names.ts";
+import { planRowsInSlots } from "../kit/reference-scanner/names.ts";
 
 const scanner = createNativeScanner(128);
-const { findNames } = loadAddon();
+const { planRows } = loadAddon();
 const bytesMax = 4 * (KnownName.Words - KnownName.Text);
 
 const names = fc.constantFrom(
@@ -61,7 +61,7 @@ interface Named {
 const itemBytesMax = 60;
 
 /** Returns the tasks of the rows of a body that was scanned, and their counts. */
-function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>) {
+function tasksOf(find: typeof planRows, body: Buffer, table: NameTable<string>) {
   const count = scanner.table[Header.RowCount]!;
   const tasks = createRowTasks(count);
   tasks[RowTasks.Count] = count;
@@ -77,10 +77,10 @@ function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>)
   return { rows, counts: [...tasks.subarray(0, RowTasks.Rows)] };
 }
 
-/** Returns the tasks of the addon, which those of `findFewNames` must equal. */
+/** Returns the tasks of the addon, which those of `planFewRows` must equal. */
 function checkedTasksOf(body: Buffer, table: NameTable<string>) {
-  const tasks = tasksOf(findNames, body, table);
-  expect(tasksOf(findFewNames, body, table)).toEqual(tasks);
+  const tasks = tasksOf(planRows, body, table);
+  expect(tasksOf(planFewRows, body, table)).toEqual(tasks);
   return tasks;
 }
 
@@ -128,7 +128,7 @@ test("both functions find the names of the reference, and each name that was sto
         for (let time = 0; time < 4; time++) {
           const native = checkedTasksOf(body, table);
           expect(namedIn(table, native)).toEqual(
-            namedIn(table, tasksOf(findNamesInSlots, body, table)),
+            namedIn(table, tasksOf(planRowsInSlots, body, table)),
           );
           for (const [row, { kind, slot, argument }] of native.rows.entries()) {
             const name = nameOf(body, row);
@@ -229,8 +229,14 @@ test.each<[string, (good: Arguments) => readonly unknown[]]>([
   ["a body that is a text", ([, ...others]) => ["{}", ...others]],
   ["a table without a row", ([body, , ...others]) => [body, new Uint32Array(20), ...others]],
   ["slots that are bytes", ([body, table, , tasks]) => [body, table, Buffer.alloc(80), tasks]],
-  ["no slot", ([body, table, , tasks]) => [body, table, new Uint32Array(KnownName.Words - 1), tasks]],
-  ["three slots", ([body, table, , tasks]) => [body, table, new Uint32Array(3 * KnownName.Words), tasks]],
+  [
+    "no slot",
+    ([body, table, , tasks]) => [body, table, new Uint32Array(KnownName.Words - 1), tasks],
+  ],
+  [
+    "three slots",
+    ([body, table, , tasks]) => [body, table, new Uint32Array(3 * KnownName.Words), tasks],
+  ],
   ["no tasks", ([...good]) => good.with(3, new Uint32Array(RowTasks.Rows - 1))],
   ["no space for the tasks", ([...good]) => good.with(3, oneTask().with(RowTasks.Count, 2))],
   ["rows after the table", ([...good]) => good.with(3, oneTask().with(RowTasks.First, 128))],
@@ -243,7 +249,7 @@ test.each<[string, (good: Arguments) => readonly unknown[]]>([
   scanner.scan(body);
   const tasks = oneTask();
   const good: Arguments = [body, scanner.table, new NameTable<string>().slots, tasks];
-  const call = findNames as (...given: unknown[]) => void;
+  const call = planRows as (...given: unknown[]) => void;
   call(...good);
   expect(tasks[RowTasks.Unknown]).toBe(1);
   expect(() => call(...changed(good))).toThrow(TypeError);

@@ -3,7 +3,7 @@
 // the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
-import { fewNamesMax, findFewNames } from "../../records/few-names.ts";
+import { fewRowsMax, planFewRows } from "../../records/few-names.ts";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
 import type { ItemView } from "../../records/item-view.ts";
 import type { NameFunctions } from "../../records/name-table.ts";
@@ -61,7 +61,7 @@ interface RuledItemsOptions extends ChangeFunctions, NameFunctions {
 
 export class RuledItems {
   readonly #applier: RuleApplier;
-  readonly #findNames: NameFunctions["findNames"];
+  readonly #planRows: NameFunctions["planRows"];
   readonly #changed: ChangedItems;
   readonly #takesAll: boolean;
   /** The words of RowTasks. The outcome of a row replaces the kind of its task. */
@@ -85,9 +85,9 @@ export class RuledItems {
   /** Why the item cannot have them. */
   refusal = "";
 
-  constructor({ createScanner, rowsMax, findNames, changeItems, takesAll }: RuledItemsOptions) {
+  constructor({ createScanner, rowsMax, planRows, changeItems, takesAll }: RuledItemsOptions) {
     this.#takesAll = takesAll;
-    this.#findNames = findNames;
+    this.#planRows = planRows;
     this.#applier = new RuleApplier({ changeItems });
     this.#changed = new ChangedItems(createScanner(1), rowsMax);
     this.#tasks = createRowTasks(rowsMax);
@@ -108,8 +108,8 @@ export class RuledItems {
     view.table = scanner.table;
     tasks[RowTasks.First] = first;
     tasks[RowTasks.Count] = end - first;
-    const findNames = end - first <= fewNamesMax ? findFewNames : this.#findNames;
-    findNames(body, view.table, rules.namedPlans.slots, tasks);
+    const planRows = end - first <= fewRowsMax ? planFewRows : this.#planRows;
+    planRows(body, view.table, rules.namedPlans.slots, tasks);
     this.#hasPlans =
       this.#takesAll || rules.cookieless !== undefined || tasks[RowTasks.Unknown]! > 0;
     if (this.#hasPlans) this.#plan(rules, request);

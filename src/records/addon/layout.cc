@@ -8,7 +8,7 @@
 #include "change_items.h"
 #include "event_scan.h"
 #include "find_members.h"
-#include "find_names.h"
+#include "plan_rows.h"
 #include "stored_lines.h"
 
 namespace penstock {

@@ -14,7 +14,7 @@ enum RowTasksWord : uint32_t {
   kTasksCount = 1,
   /** Maximum bytes of an item whose members are found. */
   kTasksItemBytesMax = 2,
-  /** The results of findNames: numbers of rows that are ruled, and of those with these tasks. */
+  /** The results of planRows: numbers of rows that are ruled, and of those with these tasks. */
   kTasksRuled = 3,
   kTasksUnknown = 4,
   kTasksMembers = 5,

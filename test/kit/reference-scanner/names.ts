@@ -8,7 +8,7 @@ import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.t
 
 const nameBytesMax = (KnownName.Words - KnownName.Text) * Uint32Array.BYTES_PER_ELEMENT;
 
-export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots, tasks) => {
+export const planRowsInSlots: NameFunctions["planRows"] = (body, table, slots, tasks) => {
   const [first, count] = [tasks[RowTasks.First]!, tasks[RowTasks.Count]!];
   const known = slotsByName(slots);
   const kinds: number[] = [];

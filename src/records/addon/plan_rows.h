@@ -1,6 +1,6 @@
-// Finds the event names of rows in a hash table of known names, and writes what is to do with each
-// row. Independent of Node. The rules of a project fill the table with the names that its events
-// have. `../name-table.ts` documents the layout, and a test checks that both files agree.
+// Writes what is to do with each row, from a hash table of known event names. Independent of Node.
+// The rules of a project fill the table with the names that its events have. `../name-table.ts`
+// documents the layout, and a test checks that both files agree.
 //
 // The offsets of the table of rows are not trusted. No byte outside the text, the rows, the slots
 // and the tasks is touched.
@@ -44,7 +44,7 @@ struct KnownNames {
 uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept;
 
 /** Writes the words of each row, and the counts of tasks. */
-void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
-                const KnownNames& names) noexcept;
+void plan_rows(const uint8_t* text, size_t length, const RowTasks& rows,
+               const KnownNames& names) noexcept;
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-#include "find_names.h"
+#include "plan_rows.h"
 
 #include <cstring>
 
@@ -93,8 +93,8 @@ uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept {
   return hash ^ hash >> 15;
 }
 
-void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
-                const KnownNames& names) noexcept {
+void plan_rows(const uint8_t* text, size_t length, const RowTasks& rows,
+               const KnownNames& names) noexcept {
   const uint32_t* row = rows.table + kHeaderWords + rows.first * kRowWords;
   uint32_t* task = rows.words + kTasksRows;
   const uint32_t bytes_max = rows.words[kTasksItemBytesMax];
