@@ -211,7 +211,7 @@ export class EventMembers implements SchemaMembers {
 
   has(path: number): boolean {
     if (this.entryOf(path) !== 0) return true;
-    if (this.#addedEnd > this.#entryCount && this.#isAddedInside(path)) return true;
+    if (levelIn(path) !== 0 && this.#addedIn(levelIn(path)).length > 0) return true;
     if (path > lastTopPath) return false;
     const top = this.#topFields()[path - 1]!;
     return top.type !== TokenType.Absent && !top.isRemoved;
@@ -261,18 +261,20 @@ export class EventMembers implements SchemaMembers {
   }
 
   nextProperty(entry: number): number {
-    let next = entry === 0 ? this.#first + 1 : entry + 1;
-    for (;;) {
-      if (next === this.#end + 1) next = Math.max(next, this.#entryCount + 1);
-      if (next > this.#end && next > this.#addedEnd) return 0;
-      const path = this.pathAt(next);
-      const isListed =
-        path !== FoundPath.Container &&
-        this.#levelOf(path) === MemberLevel.Properties &&
-        this.#states[next - 1] !== State.Removed;
-      if (isListed) return next;
-      next++;
-    }
+    let next = this.#next(entry === 0 ? this.#first : entry);
+    while (
+      next !== 0 &&
+      (this.#states[next - 1] === State.Removed || !this.#isMemberOf(MemberLevel.Properties, next))
+    )
+      next = this.#next(next);
+    return next;
+  }
+
+  /** Returns the next entry of the event after `entry` or `#first`, or 0. */
+  #next(entry: number): number {
+    if (entry < this.#end) return entry + 1;
+    const next = Math.max(entry, this.#entryCount) + 1;
+    return next > this.#addedEnd ? 0 : next;
   }
 
   pathAt(entry: number): number {
@@ -503,15 +505,14 @@ export class EventMembers implements SchemaMembers {
     const changes = this.#changes;
     const { commaText, pathNames } = this.#rules;
     let hasBefore = false;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
+    for (const entry of this.#addedIn(level)) {
+      const path = this.pathAt(entry);
       if (hasBefore) changes.replace(at, at, commaText.start, commaText.end);
       hasBefore = true;
       const name = pathNames[path - 1]!.text;
       changes.replace(at, at, name.start, name.end);
-      changes.replace(at, at, this.#textStarts[entry]!, this.#textEnds[entry]!);
-      this.#noteType(path, this.#textTypes[entry] as TokenType);
+      changes.replace(at, at, this.startOf(entry), this.endOf(entry));
+      this.#noteType(path, this.typeOf(entry));
     }
     if (hasBefore && this.#containerMembers[level]! > 0)
       changes.replace(at, at, commaText.start, commaText.end);
@@ -520,16 +521,21 @@ export class EventMembers implements SchemaMembers {
   /** Returns the added members of a level as JSON, or "". */
   #addedTexts(level: number): string {
     const { texts } = this.#changes;
-    let members = "";
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
-      const name = this.#rules.pathNames[path - 1]!.text;
-      const value = texts.toString("utf8", this.#textStarts[entry], this.#textEnds[entry]);
-      const member = texts.toString("utf8", name.start, name.end) + value;
-      members = members === "" ? member : `${members},${member}`;
-    }
-    return members;
+    const members = this.#addedIn(level).map((entry) => {
+      const name = this.#rules.pathNames[this.pathAt(entry) - 1]!.text;
+      const value = texts.toString("utf8", this.startOf(entry), this.endOf(entry));
+      return texts.toString("utf8", name.start, name.end) + value;
+    });
+    return members.join(",");
+  }
+
+  /** Returns the added members of a level, in the order of their paths, like the addon adds them. */
+  #addedIn(level: number): number[] {
+    const entries: number[] = [];
+    for (let entry = this.#entryCount + 1; entry <= this.#addedEnd; entry++)
+      if (this.#isMemberOf(level, entry) && this.#states[entry - 1] !== State.Removed)
+        entries.push(entry);
+    return entries.sort((one, other) => this.pathAt(one) - this.pathAt(other));
   }
 
   /**
@@ -567,27 +573,16 @@ export class EventMembers implements SchemaMembers {
     return false;
   }
 
-  /** Whether a member was added to the object of a path. */
-  #isAddedInside(path: number): boolean {
-    const level = levelIn(path);
-    if (level === 0) return false;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++)
-      if (this.#isMemberOf(level, entry) && this.#states[entry] !== State.Removed) return true;
-    return false;
-  }
-
   /** Removes the members of an object that was removed or replaced. */
   #removeInside(path: number): void {
     const level = levelIn(path);
     if (level === 0) return;
-    for (let entry = this.#first; entry < this.#end; entry++)
-      if (this.#isMemberOf(level, entry)) this.#states[entry] = State.Removed;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++)
-      if (this.#isMemberOf(level, entry)) this.#states[entry] = State.Removed;
+    for (let entry = this.#next(this.#first); entry !== 0; entry = this.#next(entry))
+      if (this.#isMemberOf(level, entry)) this.#states[entry - 1] = State.Removed;
   }
 
   #isMemberOf(level: number, entry: number): boolean {
-    const path = this.#found[entry * Found.Words + Found.Path]!;
+    const path = this.pathAt(entry);
     return path !== FoundPath.Container && this.#levelOf(path) === level;
   }
 

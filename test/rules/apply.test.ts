@@ -5,7 +5,7 @@ import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { PropertyShift } from "../../src/records/table.ts";
 import { type CompiledRule, RuleEffect } from "../../src/rules/compiled-rule.ts";
-import type { Action, Rule, RuleMode, Scalar } from "../../src/rules/rules-file.ts";
+import type { Action, Match, Rule, RuleMode, Scalar } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
@@ -350,21 +350,16 @@ test.each(["enforce", "observe"] as const)("%s: counts a hash of what can be has
 });
 
 const edited = ["a", "b", "$set.a", "$set_once.c", "$current_url", "distinct_id2"];
+const setting = (match: Match, ...values: [string, Scalar][]) =>
+  ruleOf(match, { kind: "set", values: new Map(values) });
 const editing = [
   ...edited.map((path) => ruleOf({}, { kind: "remove", paths: [path, "both"] })),
   ruleOf({}, { kind: "hash", paths: ["c", "$set.d", "$set_once.a"] }),
   ruleOf({ event: ["f"] }, { kind: "hash", paths: ["c", "distinct_id"] }),
-  ruleOf(
-    {},
-    {
-      kind: "set",
-      values: new Map<string, Scalar>([
-        ["y", 'a "text"'],
-        ["$screen_name", null],
-      ]),
-    },
-  ),
-  ruleOf({ event: ["f"] }, { kind: "set", values: new Map<string, Scalar>([["z", 1]]) }),
+  // The order of set members is that in which the file names them first.
+  setting({ event: ["e"] }, ["z", 1], ["y", 'a "text"']),
+  setting({}, ["y", 'a "text"'], ["$screen_name", null]),
+  setting({ event: ["f"] }, ["z", 1]),
 ];
 const memberNames = [..."abcxyz", "both", "$current_url", "$screen_name", "$set", "distinct_id"];
 const properties = fc.dictionary(
