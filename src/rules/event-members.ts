@@ -41,12 +41,11 @@ const entriesAtFirst = 2_048;
 const levelNames = ["properties", "$set", "$set_once"] as const;
 const levels = levelNames.length;
 
-/** The person fields that an event can have outside of its properties. */
-interface TopField {
-  type: TokenType;
-  start: number;
-  end: number;
-  isRemoved: boolean;
+/** A member of the event itself. */
+interface Field {
+  readonly type: TokenType;
+  readonly start: number;
+  readonly end: number;
 }
 
 /**
@@ -79,13 +78,8 @@ export class EventMembers implements SchemaMembers {
   isValid = false;
   /** By path: the last entry of the event that has it. `#lastOf` ignores entries of other events. */
   #last = new Uint32Array(64);
-  readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
-    type: TokenType.Absent,
-    start: 0,
-    end: 0,
-    isRemoved: false,
-  }));
-  #hasTop = false;
+  /** A bit for each of the first paths whose member of the event itself is removed. */
+  #removedFields = 0;
   /** By level: number of removed members, and the last object and its members that are left. */
   readonly #removedIn = new Uint32Array(levels);
   readonly #containerStarts = new Uint32Array(levels);
@@ -145,7 +139,7 @@ export class EventMembers implements SchemaMembers {
     this.#first = this.#end;
     this.#addedEnd = this.#entryCount;
     this.#addedLevels = 0;
-    this.#hasTop = false;
+    this.#removedFields = 0;
     this.#isJudged = false;
     this.isValid = false;
   }
@@ -212,9 +206,8 @@ export class EventMembers implements SchemaMembers {
   has(path: number): boolean {
     if (this.entryOf(path) !== 0) return true;
     if (levelIn(path) !== 0 && this.#addedIn(levelIn(path)).length > 0) return true;
-    if (path > lastTopPath) return false;
-    const top = this.#topFields()[path - 1]!;
-    return top.type !== TokenType.Absent && !top.isRemoved;
+    if (path > lastTopPath || this.#isFieldRemoved(path)) return false;
+    return this.#fieldOf(path).type !== TokenType.Absent;
   }
 
   isSent(entry: number): boolean {
@@ -361,7 +354,7 @@ export class EventMembers implements SchemaMembers {
   remove(path: number): void {
     for (let entry = this.entryOf(path); entry !== 0; entry = this.entryBefore(entry))
       this.#states[entry - 1] = State.Removed;
-    if (path <= lastTopPath) this.#topFields()[path - 1]!.isRemoved = true;
+    if (path <= lastTopPath) this.#removedFields |= 1 << path;
     this.#removeInside(path);
   }
 
@@ -387,13 +380,12 @@ export class EventMembers implements SchemaMembers {
       const member = this.#addTo(level);
       if (member !== "") members = members === "" ? member : `${members},${member}`;
     }
-    if (this.#hasTop) {
-      for (const top of this.#top)
-        if (top.isRemoved && top.type !== TokenType.Absent) {
-          const { start, end } = this.#rules.nullText;
-          changes.replace(top.start, top.end, start, end);
-          changes.scanText();
-        }
+    for (let path = 1; path <= lastTopPath && this.#removedFields !== 0; path++) {
+      const { type, start, end } = this.#fieldOf(path);
+      if (!this.#isFieldRemoved(path) || type === TokenType.Absent) continue;
+      const { nullText } = this.#rules;
+      changes.replace(start, end, nullText.start, nullText.end);
+      changes.scanText();
     }
     if (members === "") return;
     const at = this.#item.table[this.#item.row + Row.ItemStart]! + 1;
@@ -476,7 +468,7 @@ export class EventMembers implements SchemaMembers {
 
   /** Writes the added members of a level, or returns a member of the event with them, or "". */
   #addTo(level: number): string {
-    const start = this.#isRemovedWhole(level) ? 0 : this.#containerStarts[level]!;
+    const start = this.#isFieldRemoved(level) ? 0 : this.#containerStarts[level]!;
     if (start !== 0) {
       this.#addToObject(level, start + 1);
       return "";
@@ -485,10 +477,9 @@ export class EventMembers implements SchemaMembers {
     if (added === "") return "";
     const changes = this.#changes;
     const object = `{${added}}`;
-    const field =
-      level === MemberLevel.Properties ? this.#propertiesField() : this.#topFields()[level - 1]!;
+    const field = this.#fieldOf(level);
     if (field.type === TokenType.Absent) return `"${levelNames[level]}":${object}`;
-    if (level !== MemberLevel.Properties) this.#top[level - 1]!.isRemoved = false;
+    if (level !== MemberLevel.Properties) this.#removedFields &= ~(1 << level);
     // The guards reject an event whose properties have another type.
     else if (
       field.type !== TokenType.Null &&
@@ -557,22 +548,6 @@ export class EventMembers implements SchemaMembers {
     }
   }
 
-  #propertiesField(): Pick<TopField, "type" | "start" | "end"> {
-    const { table, row } = this.#item;
-    return {
-      type: typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties),
-      start: table[row + Row.PropertiesStart]!,
-      end: table[row + Row.PropertiesEnd]!,
-    };
-  }
-
-  /** Whether a rule has removed all objects of the level. */
-  #isRemovedWhole(level: number): boolean {
-    if (level === MemberLevel.Set || level === MemberLevel.SetOnce)
-      return this.#topFields()[level - 1]!.isRemoved;
-    return false;
-  }
-
   /** Removes the members of an object that was removed or replaced. */
   #removeInside(path: number): void {
     const level = levelIn(path);
@@ -586,26 +561,31 @@ export class EventMembers implements SchemaMembers {
     return path !== FoundPath.Container && this.#levelOf(path) === level;
   }
 
-  /** The fields `$set`, `$set_once` and `$unset` of the event itself, read at the first use. */
-  #topFields(): readonly TopField[] {
-    if (this.#hasTop) return this.#top;
-    const { table, row } = this.#item;
-    const fields = table[row + Row.FieldTypes]!;
-    const extra = extraOf(table, row);
-    this.#hasTop = true;
-    this.#readField(0, typeAt(fields, FieldShift.Set), row + Row.SetStart);
-    this.#readField(1, typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart);
-    this.#readField(2, typeAt(extraTypes(this.#item), ExtraShift.Unset), extra + Extra.UnsetStart);
-    return this.#top;
+  #isFieldRemoved(path: number): boolean {
+    return ((this.#removedFields >>> path) & 1) !== 0;
   }
 
-  #readField(index: number, type: TokenType, span: number): void {
-    const { table } = this.#item;
-    const top = this.#top[index]!;
-    top.type = type;
-    top.start = table[span]!;
-    top.end = table[span + 1]!;
-    top.isRemoved = false;
+  /** Returns `$set`, `$set_once` or `$unset` of the event itself, or for 0 its properties. */
+  #fieldOf(path: number): Field {
+    const { table, row } = this.#item;
+    const fields = table[row + Row.FieldTypes]!;
+    const of = (type: TokenType, span: number): Field => ({
+      type,
+      start: table[span]!,
+      end: table[span + 1]!,
+    });
+    switch (path) {
+      case 0:
+        return of(typeAt(fields, FieldShift.Properties), row + Row.PropertiesStart);
+      case 1:
+        return of(typeAt(fields, FieldShift.Set), row + Row.SetStart);
+      case 2:
+        return of(typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart);
+      default: {
+        const unset = typeAt(extraTypes(this.#item), ExtraShift.Unset);
+        return of(unset, extraOf(table, row) + Extra.UnsetStart);
+      }
+    }
   }
 }
 
