@@ -355,23 +355,19 @@ export class RuleApplier {
       case "absent":
         return !this.#members.has(path);
       case "equals": {
-        const entry = this.#members.entryOf(path);
-        if (entry === 0) return false;
-        if (match.texts !== undefined && this.#members.typeOf(entry) === TokenType.PlainString) {
+        const members = this.#members;
+        const entry = members.entryOf(path);
+        // No value of a condition is as long.
+        if (entry === 0 || members.endOf(entry) - members.startOf(entry) > comparedBytesMax)
+          return false;
+        if (match.texts !== undefined && members.typeOf(entry) === TokenType.PlainString) {
           for (const text of match.texts) if (this.#actions.isText(entry, text)) return true;
           return false;
         }
-        const value = this.#isLong(path) ? undefined : this.#scalarAt(path);
+        const value = this.#scalarAt(path);
         return value !== undefined && match.values.has(value);
       }
     }
-  }
-
-  /** Whether the value of a path is longer than any value of a condition. */
-  #isLong(path: number): boolean {
-    const members = this.#members;
-    const entry = members.entryOf(path);
-    return entry !== 0 && members.endOf(entry) - members.startOf(entry) > comparedBytesMax;
   }
 
   #isLike(path: number, patterns: TextPatterns): boolean {
