@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
+import { PropertyShift } from "./table.ts";
 
 /** The words of an entry. Entries of a row are in the order of its properties. */
 export const Found = {
@@ -134,23 +135,6 @@ export function levelIn(path: number): number {
   return path <= MemberLevel.SetOnce ? path : 0;
 }
 
-export interface MemberFinder {
-  /**
-   * Finds members of plain items of the body that was scanned last: lists or edits those of rows with
-   * such a task, and writes the results and counts of the tasks. `texts` are those of the rules.
-   * Returns the number of entries. If there is no space for all entries or changes, the call must be
-   * repeated with more. Throws for wrong arguments, and if the body has changed.
-   */
-  findMembers(
-    body: Buffer,
-    tasks: Uint32Array,
-    texts: Uint8Array,
-    slots: Uint32Array,
-    found: Uint32Array,
-    changes: Uint32Array,
-  ): number;
-}
-
 /** A part of the texts of the rules. */
 export interface ConstantText {
   readonly start: number;
@@ -169,8 +153,6 @@ interface MemberNamesOptions {
   readonly texts: Buffer;
   readonly listsAll: boolean;
   readonly listsContainers: boolean;
-  /** Returns a shift of Row.PropertyTypes, or a value of RowPart. */
-  readonly rowPartOf: (name: MemberName) => number;
   /** What the rules edit, by path. Default: nothing. */
   readonly edits?: ReadonlyMap<number, PathEdit>;
   /** The words of a SchemaCheckWriter. Default: none. */
@@ -206,14 +188,7 @@ export class MemberNames {
 
   constructor(
     names: readonly MemberName[],
-    {
-      texts,
-      listsAll,
-      listsContainers,
-      rowPartOf,
-      edits = new Map(),
-      checks = [],
-    }: MemberNamesOptions,
+    { texts, listsAll, listsContainers, edits = new Map(), checks = [] }: MemberNamesOptions,
   ) {
     const hasPersonPaths = names.some(({ level }) => level !== MemberLevel.Properties);
     this.levels = [MemberLevel.Properties, ...names.map(({ level }) => level)];
@@ -264,6 +239,31 @@ export class MemberNames {
     this.slots[at + NameSlot.Level] = level;
     return at;
   }
+}
+
+/** Properties of which the row of the table has the type. */
+const typedProperties: ReadonlyMap<string, number> = new Map([
+  ["$survey_id", PropertyShift.SurveyId],
+  ["$group_set", PropertyShift.GroupSet],
+  ["$groups", PropertyShift.Groups],
+  ["$process_person_profile", PropertyShift.ProcessPersonProfile],
+  ["$current_url", PropertyShift.CurrentUrl],
+  ["$screen_name", PropertyShift.ScreenName],
+  ["$ignore_sent_at", PropertyShift.IgnoreSentAt],
+]);
+/** Properties of which the table has the offsets. */
+const spannedProperties: ReadonlySet<string> = new Set([
+  "$set",
+  "$set_once",
+  "$unset",
+  "distinct_id",
+  "$distinct_id",
+]);
+
+/** Returns the shift of a member's type in Row.PropertyTypes, or a value of RowPart. */
+function rowPartOf({ level, name }: MemberName): number {
+  if (level !== MemberLevel.Properties) return RowPart.None;
+  return spannedProperties.has(name) ? RowPart.Span : (typedProperties.get(name) ?? RowPart.None);
 }
 
 /** A hash over some bytes of the name, like member_hash in addon/find_members.cc. */

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
 import { KnownNameHash } from "./few-names.ts";
 import { Part } from "./fields.ts";
-import type { MemberFinder } from "./found-members.ts";
 import * as members from "./found-members.ts";
 import type { ChangeFunctions } from "./item-changes.ts";
 import * as changes from "./item-changes.ts";
@@ -14,7 +13,13 @@ import * as tasks from "./row-tasks.ts";
 import * as samples from "./sample-hash.ts";
 import { checkLayout } from "./schema-checks.ts";
 import * as table from "./table.ts";
-import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
+import {
+  type BackgroundScanner,
+  type MemberFinder,
+  rowsMax,
+  type ScanStatus,
+  tableWords,
+} from "./table.ts";
 
 interface NativeScanner extends MemberFinder {
   scan(body: Buffer): ScanStatus;

@@ -4,7 +4,6 @@
 import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
-import type { MemberFinder } from "../records/found-members.ts";
 import type { ChangeFunctions } from "../records/item-changes.ts";
 import {
   type ItemView,
@@ -23,7 +22,7 @@ import {
   TaskKind,
 } from "../records/row-tasks.ts";
 import { SampleHash, sampleHash } from "../records/sample-hash.ts";
-import { FieldShift, Header, Row, TokenType } from "../records/table.ts";
+import { FieldShift, Header, type MemberFinder, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
 import { type CompiledRules, matchedBytesMax } from "./compile.ts";

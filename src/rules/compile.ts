@@ -11,7 +11,6 @@ import {
 } from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { NameTable } from "../records/name-table.ts";
-import { rowPartOf } from "../records/row-part.ts";
 import { SchemaCheckWriter } from "../records/schema-checks.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
@@ -194,7 +193,6 @@ export class CompiledRules {
       texts: this.texts,
       listsAll: keepsOnly || readsAllOfRenamed,
       listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
-      rowPartOf,
       edits: edits.ofPaths,
       checks: checks.words,
     });

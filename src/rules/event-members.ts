@@ -10,14 +10,21 @@ import {
   FoundPath,
   FoundType,
   levelIn,
-  type MemberFinder,
   MemberLevel,
   type MemberNames,
   RowPart,
 } from "../records/found-members.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  FieldShift,
+  type MemberFinder,
+  Row,
+  TokenType,
+} from "../records/table.ts";
 import type { CompiledRules } from "./compile.ts";
 import { lastTopPath } from "./compiled-rule.ts";
 import type { SchemaMembers } from "./event-schema.ts";

@@ -14,7 +14,6 @@ import {
 import { Change, Edit } from "../../src/records/item-changes.ts";
 import { isPlain } from "../../src/records/item-view.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { rowPartOf } from "../../src/records/row-part.ts";
 import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
@@ -111,7 +110,7 @@ function found(
       ? kinds[row % kinds.length]!
       : TaskKind.Rewrite,
   );
-  const of = new MemberNames([...names, ...inner], { texts, ...lists, rowPartOf });
+  const of = new MemberNames([...names, ...inner], { texts, ...lists });
   const inTree = (...given: Parameters<typeof scanner.findMembers>) =>
     findMembersInTree(table, ...given);
   return [scanner.findMembers, inTree].map((find) => {
@@ -159,7 +158,7 @@ test("the addon finds members after strings of every length, with every kind of 
 test("the addon returns the number of all members if there is no space for them", () => {
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
-  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf });
+  const of = new MemberNames(names, { texts, ...onlyNamed });
   const entries = new Uint32Array(2 * Found.Words);
   const count = scanner.findMembers(
     body,
@@ -180,7 +179,7 @@ const everyRemoved = new Map(
 test("the addon returns the end of all changes if there is no space for them", () => {
   const body = Buffer.from('{"event":"e","properties":{"a":1,"email":2,"x":3}}');
   scanner.scan(body);
-  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf, edits: everyRemoved });
+  const of = new MemberNames(names, { texts, ...onlyNamed, edits: everyRemoved });
   const tasks = tasksOf([TaskKind.Edit], 1);
   const changes = new Uint32Array(1 + Change.Words + 2 * Edit.Words);
   const count = scanner.findMembers(body, tasks, texts, of.slots, new Uint32Array(80), changes);
@@ -220,7 +219,7 @@ test.each([
 ])("the addon throws for %s", (_, changed) => {
   const body = Buffer.from('{"event":"e","properties":{}}'.padEnd(30));
   scanner.scan(body);
-  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf });
+  const of = new MemberNames(names, { texts, ...onlyNamed });
   const good = [body, tasksOf([TaskKind.List]), texts, of.slots];
   const call = scanner.findMembers as (...given: unknown[]) => number;
   expect(() => call(...changed([...good, new Uint32Array(80), noChanges]))).toThrow(Error);
@@ -231,7 +230,7 @@ test("the addon finds members in the rows of a body that is scanned in parts", (
   const items = Array.from({ length: 7 }, (_, n) => `{"event":"e","properties":{"x":${n}}}`);
   const body = Buffer.from(`[${items.join()}]`);
   few.scan(body);
-  const of = new MemberNames(names, { texts, ...onlyNamed, rowPartOf });
+  const of = new MemberNames(names, { texts, ...onlyNamed });
   const values: string[] = [];
   for (let left = 7; left > 0; left -= 2) {
     const entries = new Uint32Array(80);

@@ -5,7 +5,6 @@ import {
   Found,
   FoundPath,
   levelIn,
-  type MemberFinder,
   MemberLevel,
   NameSlot,
   NamesFlag,
@@ -18,7 +17,13 @@ import {
   RowTasks,
   TaskKind,
 } from "../../../src/records/row-tasks.ts";
-import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.ts";
+import {
+  FieldShift,
+  Header,
+  type MemberFinder,
+  Row,
+  TokenType,
+} from "../../../src/records/table.ts";
 import { type JsonNode, parseTree } from "./parse.ts";
 
 interface Names {
