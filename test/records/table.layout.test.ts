@@ -19,7 +19,7 @@ test("the addon loads only with the table layout of the program", async () => {
 });
 
 test.each([
-  ["has a different number", "Row.Words", (layout) => ({ ...layout, "Row.Words": 1 })],
+  ["has a different number", "MemberEdit.Set", (layout) => ({ ...layout, "MemberEdit.Set": 3 })],
   ["has an extra number", "Row.Later", (layout) => ({ ...layout, "Row.Later": 1 })],
   [
     "has another order of arguments",
