@@ -321,9 +321,7 @@ export class CompiledRules {
       case "set":
         return {
           kind: "set",
-          texts: new Map(
-            [...action.values].map(([path, value]) => this.#setText(pathOf(path), value)),
-          ),
+          members: [...action.values].map(([path, value]) => this.#setMember(pathOf(path), value)),
         };
       case "cut":
         return {
@@ -337,12 +335,13 @@ export class CompiledRules {
     }
   }
 
-  #setText(path: number, value: Scalar): [path: number, text: SetText] {
+  #setMember(path: number, value: Scalar): { path: number; text: SetText } {
     const { name, text } = this.#paths.names[path - 1]!;
     const json = Buffer.from(scalarText(value));
     const { start: nameStart, end } = this.#texts.add(`${JSON.stringify(name)}:${json},`);
+    const start = nameStart + text.end - text.start;
     const type = typeOfText(json, 0, json.length);
-    return [path, { nameStart, start: nameStart + text.end - text.start, end: end - 1, type }];
+    return { path, text: { nameStart, start, end: end - 1, type } };
   }
 }
 

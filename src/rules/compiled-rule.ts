@@ -45,9 +45,14 @@ export type CompiledAction =
   | { readonly kind: "remove"; readonly paths: readonly number[] }
   | { readonly kind: "keepOnly"; readonly paths: ReadonlySet<number> }
   | { readonly kind: "hash"; readonly paths: readonly number[] }
-  | { readonly kind: "set"; readonly texts: ReadonlyMap<number, SetText> }
+  | { readonly kind: "set"; readonly members: readonly SetMember[] }
   | { readonly kind: "rename"; readonly event: string }
   | { readonly kind: "cut"; readonly members: readonly CutMember[] };
+
+interface SetMember {
+  readonly path: number;
+  readonly text: SetText;
+}
 
 interface CutMember {
   readonly path: number;

@@ -212,7 +212,7 @@ export class EventMembers implements SchemaMembers {
 
   has(path: number): boolean {
     if (this.entryOf(path) !== 0) return true;
-    if (levelIn(path) !== 0 && this.#addedIn(levelIn(path)).length > 0) return true;
+    if (levelIn(path) !== 0 && this.#nextAdded(levelIn(path), 0) !== 0) return true;
     if (path > lastTopPath || this.#isFieldRemoved(path)) return false;
     return this.#fieldOf(path).type !== TokenType.Absent;
   }
@@ -503,14 +503,18 @@ export class EventMembers implements SchemaMembers {
     const changes = this.#changes;
     const { commaText, pathNames } = this.#rules;
     let hasBefore = false;
-    for (const entry of this.#addedIn(level)) {
+    for (
+      let entry = this.#nextAdded(level, 0);
+      entry !== 0;
+      entry = this.#nextAdded(level, entry)
+    ) {
       const path = this.pathAt(entry);
       if (hasBefore) changes.replace(at, at, commaText.start, commaText.end);
       hasBefore = true;
       const name = pathNames[path - 1]!.text;
       changes.replace(at, at, name.start, name.end);
-      changes.replace(at, at, this.startOf(entry), this.endOf(entry));
-      this.#noteType(path, this.typeOf(entry));
+      changes.replace(at, at, this.#textStarts[entry - 1]!, this.#textEnds[entry - 1]!);
+      this.#noteType(path, this.#textTypes[entry - 1] as TokenType);
     }
     if (hasBefore && this.#containerMembers[level]! > 0)
       changes.replace(at, at, commaText.start, commaText.end);
@@ -519,21 +523,26 @@ export class EventMembers implements SchemaMembers {
   /** Returns the added members of a level as JSON, or "". */
   #addedTexts(level: number): string {
     const { texts } = this.#changes;
-    const members = this.#addedIn(level).map((entry) => {
+    let members = "";
+    for (
+      let entry = this.#nextAdded(level, 0);
+      entry !== 0;
+      entry = this.#nextAdded(level, entry)
+    ) {
       const name = this.#rules.pathNames[this.pathAt(entry) - 1]!.text;
       const value = texts.toString("utf8", this.startOf(entry), this.endOf(entry));
-      return texts.toString("utf8", name.start, name.end) + value;
-    });
-    return members.join(",");
+      const member = texts.toString("utf8", name.start, name.end) + value;
+      members = members === "" ? member : `${members},${member}`;
+    }
+    return members;
   }
 
-  /** Returns the added members of a level, in the order of their paths, like the addon adds them. */
-  #addedIn(level: number): number[] {
-    const entries: number[] = [];
-    for (let entry = this.#entryCount + 1; entry <= this.#addedEnd; entry++)
-      if (this.#isMemberOf(level, entry) && this.#states[entry - 1] !== State.Removed)
-        entries.push(entry);
-    return entries.sort((one, other) => this.pathAt(one) - this.pathAt(other));
+  /** Returns the next added member of a level after an entry, or 0. 0 begins. */
+  #nextAdded(level: number, entry: number): number {
+    let next = Math.max(entry, this.#entryCount) + 1;
+    for (; next <= this.#addedEnd; next++)
+      if (this.#states[next - 1] !== State.Removed && this.#isMemberOf(level, next)) return next;
+    return 0;
   }
 
   /**

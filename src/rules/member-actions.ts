@@ -51,7 +51,7 @@ export class MemberActions {
         for (const path of action.paths) if (this.#hash(path, isObserved)) changes = true;
         break;
       case "set":
-        for (const [path, text] of action.texts)
+        for (const { path, text } of action.members)
           if (this.set(path, text, isObserved)) changes = true;
         break;
       case "cut":

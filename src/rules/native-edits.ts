@@ -54,7 +54,9 @@ function editsOf(
     if (action.kind !== "remove" && action.kind !== "hash" && action.kind !== "set")
       return undefined;
     const added: readonly (readonly [number, Edit])[] =
-      action.kind === "set" ? [...action.texts] : action.paths.map((path) => [path, action.kind]);
+      action.kind === "set"
+        ? action.members.map(({ path, text }) => [path, text])
+        : action.paths.map((path) => [path, action.kind]);
     for (const [path, edit] of added) {
       const isInProperties = names[path - 1]!.level === MemberLevel.Properties;
       if (edits.has(path) || path <= lastTopPath) return undefined;

@@ -299,8 +299,6 @@ const editing = [
   ...edited.map((path) => ruleOf({}, { kind: "remove", paths: [path, "both"] })),
   ruleOf({}, { kind: "hash", paths: ["c", "$set.d", "$set_once.a"] }),
   ruleOf({ event: ["f"] }, { kind: "hash", paths: ["c", "distinct_id"] }),
-  // The order of set members is that in which the file names them first.
-  setting({ event: ["e"] }, ["z", 1], ["y", 'a "text"']),
   setting({}, ["y", 'a "text"'], ["$screen_name", null]),
   setting({ event: ["f"] }, ["z", 1]),
 ];
