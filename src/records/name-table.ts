@@ -1,5 +1,5 @@
-// A hash table of event names, which the addon and `planFewRows` read. The C++ side
-// (addon/plan_rows.h) has the same numbers. Loading the addon compares both.
+// A hash table of event names, which the addon reads. The C++ side (addon/plan_rows.h) has the same
+// numbers. Loading the addon compares both.
 
 import type { Buffer } from "node:buffer";
 import type { TaskKind } from "./row-tasks.ts";

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
-import { KnownNameHash } from "./few-names.ts";
 import { Part } from "./fields.ts";
 import * as members from "./found-members.ts";
 import type { ChangeFunctions } from "./item-changes.ts";
@@ -77,7 +76,6 @@ function ofThisVersion(addon: Addon): Addon {
     ...members,
     ...changes,
     ...names,
-    KnownNameHash,
     ...tasks,
     ...samples,
     ...checkLayout,

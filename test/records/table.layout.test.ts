@@ -27,11 +27,6 @@ test.each([
     (layout) => ({ ...layout, "RowTasks.Rows": 3 }),
   ],
   ["has another hash of names", "NameHash.Long", (layout) => ({ ...layout, "NameHash.Long": 1 })],
-  [
-    "has another hash of event names",
-    "KnownNameHash.Long",
-    (layout) => ({ ...layout, "KnownNameHash.Long": 1 }),
-  ],
   ["lacks a number", "Line.Flags", ({ "Line.Flags": _, ...rest }) => rest],
 ] as [string, string, (layout: Record<string, number>) => object][])(
   "an addon is rejected if its table layout %s: %s",

@@ -3,7 +3,6 @@
 // the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
-import { fewRowsMax, planFewRows } from "../../records/few-names.ts";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
 import type { ItemView } from "../../records/item-view.ts";
 import type { NameFunctions } from "../../records/name-table.ts";
@@ -108,8 +107,7 @@ export class RuledItems {
     view.table = scanner.table;
     tasks[RowTasks.First] = first;
     tasks[RowTasks.Count] = end - first;
-    const planRows = end - first <= fewRowsMax ? planFewRows : this.#planRows;
-    planRows(body, view.table, rules.namedPlans.slots, tasks);
+    this.#planRows(body, view.table, rules.namedPlans.slots, tasks);
     this.#hasPlans =
       this.#takesAll || rules.cookieless !== undefined || tasks[RowTasks.Unknown]! > 0;
     if (this.#hasPlans) this.#plan(rules, request);

@@ -23,10 +23,6 @@ uint32_t hash_of(uint32_t level, std::string_view name) noexcept {
   return member_hash(level, reinterpret_cast<const uint8_t*>(name.data()), name.size());
 }
 
-uint32_t known_hash_of(std::string_view name) noexcept {
-  return known_name_hash(reinterpret_cast<const uint8_t*>(name.data()), name.size());
-}
-
 /** Returns the number of the bit of a name in quotes. */
 size_t filter_bit_of(std::string_view name) noexcept {
   const uint64_t bit =
@@ -279,8 +275,6 @@ const LayoutNumber kLayout[] = {
     {"KnownName.Text", kNameText},
     {"KnownName.Words", kNameWords},
     {"KnownName.ProbesMax", kNameProbesMax},
-    {"KnownNameHash.Short", known_hash_of("e")},
-    {"KnownNameHash.Long", known_hash_of("button clicked")},
     {"Change.Row", kChangeRow},
     {"Change.Edits", kChangeEdits},
     {"Change.FieldTypes", kChangeFieldTypes},

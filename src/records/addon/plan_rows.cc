@@ -26,6 +26,16 @@ uint32_t last_word(const uint8_t* name, size_t length) noexcept {
 
 uint32_t mixed(uint32_t hash, uint32_t word) noexcept { return (hash ^ word) * 0x85ebca6b; }
 
+uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept {
+  constexpr size_t kStep = sizeof(uint32_t);
+  uint32_t hash = static_cast<uint32_t>(length);
+  for (size_t at = 0; at + kStep < length; at += kStep) hash = mixed(hash, word_at(name + at));
+  hash = mixed(hash, last_word(name, length));
+  // The upper bits depend on all bytes, and are folded into the lower ones.
+  hash = (hash ^ hash >> 16) * 0xc2b2ae35;
+  return hash ^ hash >> 15;
+}
+
 /** Writes the slot, the kind and the argument of a name. */
 void take_name(const KnownNames& names, const uint8_t* name, size_t length,
                uint32_t* task) noexcept {
@@ -81,16 +91,6 @@ uint32_t sample_hash(const uint8_t* id, size_t length) noexcept {
   hash = (hash ^ hash >> 16) * 0x85EBCA6B;
   hash = (hash ^ hash >> 13) * 0xC2B2AE35;
   return hash ^ hash >> 16;
-}
-
-uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept {
-  constexpr size_t kStep = sizeof(uint32_t);
-  uint32_t hash = static_cast<uint32_t>(length);
-  for (size_t at = 0; at + kStep < length; at += kStep) hash = mixed(hash, word_at(name + at));
-  hash = mixed(hash, last_word(name, length));
-  // The upper bits depend on all bytes, and are folded into the lower ones.
-  hash = (hash ^ hash >> 16) * 0xc2b2ae35;
-  return hash ^ hash >> 15;
 }
 
 void plan_rows(const uint8_t* text, size_t length, const RowTasks& rows,

@@ -40,9 +40,6 @@ struct KnownNames {
   size_t slot_count;
 };
 
-/** The hash of a name, which `../few-names.ts` computes as well. */
-uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept;
-
 /** Writes the words of each row, and the counts of tasks. */
 void plan_rows(const uint8_t* text, size_t length, const RowTasks& rows,
                const KnownNames& names) noexcept;
