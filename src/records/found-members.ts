@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
+import { PropertyShift } from "./table.ts";
 
 /** The words of an entry. Entries of a row are in the order of its properties. */
 export const Found = {
@@ -98,17 +99,14 @@ export const MemberEdit = {
 export const SetMember = {
   /** A bit for each rule that sets the member. */
   Rules: 0,
-  /** The name, a colon and the value in the texts of the changes. A comma follows. */
+  /** The name, a colon and the value in the texts of the rules. A comma follows. */
   TextStart: 1,
   ValueStart: 2,
   TextEnd: 3,
-  /** The value in the text of the names. A sent value that is the same is not changed. */
-  SameStart: 4,
-  SameEnd: 5,
   /** The TokenType of the value. */
-  Type: 6,
-  RowPart: 7,
-  Words: 8,
+  Type: 4,
+  RowPart: 5,
+  Words: 6,
 } as const;
 
 /** Maximum number of members to set in a hash table of names. */
@@ -137,33 +135,24 @@ export function levelIn(path: number): number {
   return path <= MemberLevel.SetOnce ? path : 0;
 }
 
-export interface MemberFinder {
-  /**
-   * Finds members of plain items of the body that was scanned last: lists or edits those of rows with
-   * such a task, and writes the results and counts of the tasks. Returns the number of entries. If
-   * there is no space for all entries or changes, the call must be repeated with more. Throws for
-   * wrong arguments, and if the body has changed.
-   */
-  findMembers(
-    body: Buffer,
-    tasks: Uint32Array,
-    names: Uint8Array,
-    slots: Uint32Array,
-    found: Uint32Array,
-    changes: Uint32Array,
-  ): number;
+/** A part of the texts of the rules. */
+export interface ConstantText {
+  readonly start: number;
+  readonly end: number;
 }
 
 export interface MemberName {
   readonly level: number;
   readonly name: string;
+  /** The name as JSON, and a colon. */
+  readonly text: ConstantText;
 }
 
 interface MemberNamesOptions {
+  /** The texts of the rules. */
+  readonly texts: Buffer;
   readonly listsAll: boolean;
   readonly listsContainers: boolean;
-  /** Returns a shift of Row.PropertyTypes, or a value of RowPart. */
-  readonly rowPartOf: (name: MemberName) => number;
   /** What the rules edit, by path. Default: nothing. */
   readonly edits?: ReadonlyMap<number, PathEdit>;
   /** The words of a SchemaCheckWriter. Default: none. */
@@ -174,26 +163,24 @@ interface MemberNamesOptions {
 export interface PathEdit {
   /** A bit for each rule. */
   readonly rules: number;
-  readonly kind: "remove" | "hash" | SetText;
+  readonly edit: "remove" | "hash" | SetText;
 }
 
-/** The member of `properties` that rules set: its place in the texts of the changes. */
-export interface SetText {
-  readonly start: number;
-  readonly valueStart: number;
-  /** A comma follows. */
-  readonly end: number;
-  /** The value as JSON, and its TokenType. */
-  readonly value: string;
+/** The JSON text of a value that rules set. */
+export interface SetText extends ConstantText {
+  /** The start of the name and a colon before the value. A comma follows the value. */
+  readonly nameStart: number;
+  /** The TokenType of the value. */
   readonly type: number;
 }
+
+const noEdit: PathEdit = { rules: 0, edit: "remove" };
 
 /**
  * A set of names, in the form that the addon reads. The path of the first name is 1. The first names
  * are `$set` and `$set_once` of `properties`.
  */
 export class MemberNames {
-  readonly text: Buffer;
   readonly slots: Uint32Array;
   /** The level and the RowPart of each path. */
   readonly levels: readonly number[];
@@ -201,59 +188,40 @@ export class MemberNames {
 
   constructor(
     names: readonly MemberName[],
-    { listsAll, listsContainers, rowPartOf, edits = new Map(), checks = [] }: MemberNamesOptions,
+    { texts, listsAll, listsContainers, edits = new Map(), checks = [] }: MemberNamesOptions,
   ) {
     const hasPersonPaths = names.some(({ level }) => level !== MemberLevel.Properties);
     this.levels = [MemberLevel.Properties, ...names.map(({ level }) => level)];
     this.rowParts = [RowPart.None, ...names.map(rowPartOf)];
-    // The names of plain items have the spelling of JSON.stringify.
-    const bytes = names.map(({ name }) => Buffer.from(JSON.stringify(name).slice(1, -1)));
-    const sets = [...edits].filter(([, { kind }]) => typeof kind === "object");
-    const values = sets.map(([, { kind }]) => Buffer.from((kind as SetText).value));
-    this.text = Buffer.concat([...bytes, ...values]);
+    const sets = [...edits.values()].filter(({ edit }) => typeof edit === "object");
     const slotCount = 2 ** (33 - Math.clz32(Math.max(1, names.length)));
     const slotsEnd = Names.Words + slotCount * NameSlot.Words;
     const setsEnd = slotsEnd + sets.length * SetMember.Words;
     this.slots = new Uint32Array(setsEnd + checks.length);
     this.slots.set(checks, setsEnd);
-    this.slots[Names.Sets] = sets.length;
     this.slots[Names.Slots] = slotCount;
     this.slots[Names.Flags] =
       (listsAll ? NamesFlag.ListsAll : 0) |
       (hasPersonPaths ? NamesFlag.HasPersonPaths : 0) |
       (listsContainers ? NamesFlag.ListsContainers : 0);
-    let start = 0;
-    for (const [index, { level }] of names.entries()) {
-      const name = bytes[index]!;
+    for (const [index, { level, text }] of names.entries()) {
       const path = index + 1;
+      // Without the quotes. The names of plain items have the same spelling.
+      const name = texts.subarray(text.start + 1, text.end - 2);
       const bit = filterBit(name);
       this.slots[bit < 32 ? Names.FilterLow : Names.FilterHigh]! |= 1 << (bit & 31);
-      const at = this.#put(level, name, start);
-      start += name.length;
+      const at = this.#put(level, name, text.start + 1);
       this.slots[at + NameSlot.Path] = path;
-      const edit = edits.get(path);
-      this.slots[at + NameSlot.EditedBy] = edit?.rules ?? 0;
-      if (edit?.kind === "hash") this.slots[at + NameSlot.Edit] = MemberEdit.Hash;
-      const set = sets.findIndex(([one]) => one === path);
-      if (set >= 0) this.slots[at + NameSlot.Edit] = MemberEdit.Set + set;
       this.slots[at + NameSlot.RowPart] = this.rowParts[path]!;
-    }
-    for (const [index, [path, { rules, kind }]] of sets.entries()) {
-      const text = kind as SetText;
-      const sameStart = start;
-      start += values[index]!.length;
+      const { rules, edit } = edits.get(path) ?? noEdit;
+      this.slots[at + NameSlot.EditedBy] = rules;
+      if (edit === "hash") this.slots[at + NameSlot.Edit] = MemberEdit.Hash;
+      if (typeof edit === "string") continue;
+      const set = this.slots[Names.Sets]!++;
+      this.slots[at + NameSlot.Edit] = MemberEdit.Set + set;
       this.slots.set(
-        [
-          rules,
-          text.start,
-          text.valueStart,
-          text.end,
-          sameStart,
-          start,
-          text.type,
-          this.rowParts[path]!,
-        ],
-        slotsEnd + index * SetMember.Words,
+        [rules, edit.nameStart, edit.start, edit.end, edit.type, this.rowParts[path]!],
+        slotsEnd + set * SetMember.Words,
       );
     }
   }
@@ -271,6 +239,31 @@ export class MemberNames {
     this.slots[at + NameSlot.Level] = level;
     return at;
   }
+}
+
+/** Properties of which the row of the table has the type. */
+const typedProperties: ReadonlyMap<string, number> = new Map([
+  ["$survey_id", PropertyShift.SurveyId],
+  ["$group_set", PropertyShift.GroupSet],
+  ["$groups", PropertyShift.Groups],
+  ["$process_person_profile", PropertyShift.ProcessPersonProfile],
+  ["$current_url", PropertyShift.CurrentUrl],
+  ["$screen_name", PropertyShift.ScreenName],
+  ["$ignore_sent_at", PropertyShift.IgnoreSentAt],
+]);
+/** Properties of which the table has the offsets. */
+const spannedProperties: ReadonlySet<string> = new Set([
+  "$set",
+  "$set_once",
+  "$unset",
+  "distinct_id",
+  "$distinct_id",
+]);
+
+/** Returns the shift of a member's type in Row.PropertyTypes, or a value of RowPart. */
+function rowPartOf({ level, name }: MemberName): number {
+  if (level !== MemberLevel.Properties) return RowPart.None;
+  return spannedProperties.has(name) ? RowPart.Span : (typedProperties.get(name) ?? RowPart.None);
 }
 
 /** A hash over some bytes of the name, like member_hash in addon/find_members.cc. */

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
-import { KnownNameHash } from "./few-names.ts";
 import { Part } from "./fields.ts";
-import type { MemberFinder } from "./found-members.ts";
 import * as members from "./found-members.ts";
 import type { ChangeFunctions } from "./item-changes.ts";
 import * as changes from "./item-changes.ts";
@@ -14,7 +12,13 @@ import * as tasks from "./row-tasks.ts";
 import * as samples from "./sample-hash.ts";
 import { checkLayout } from "./schema-checks.ts";
 import * as table from "./table.ts";
-import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
+import {
+  type BackgroundScanner,
+  type MemberFinder,
+  rowsMax,
+  type ScanStatus,
+  tableWords,
+} from "./table.ts";
 
 interface NativeScanner extends MemberFinder {
   scan(body: Buffer): ScanStatus;
@@ -72,7 +76,6 @@ function ofThisVersion(addon: Addon): Addon {
     ...members,
     ...changes,
     ...names,
-    KnownNameHash,
     ...tasks,
     ...samples,
     ...checkLayout,
@@ -87,7 +90,7 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
-  const { EventScanner, normalise, repair, changeItems, findNames } = loadAddon();
+  const { EventScanner, normalise, repair, changeItems, planRows } = loadAddon();
   const table = new Uint32Array(tableWords(rows));
   const native = new EventScanner(table);
   return {
@@ -97,10 +100,10 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    findMembers: (body, tasks, names, slots, found, changes) =>
-      native.findMembers(body, tasks, names, slots, found, changes),
+    findMembers: (body, tasks, texts, slots, found, changes) =>
+      native.findMembers(body, tasks, texts, slots, found, changes),
     changeItems,
-    findNames,
+    planRows,
     repair: (body, until, { text, malformed, nonFinite, progress }) =>
       repair(body, until, text, malformed, nonFinite, progress),
     scanInBackground: async (body) => native.scanInBackground(body),

@@ -10,7 +10,7 @@ export const RowTasks = {
   /** Maximum bytes of an item whose members are found. */
   ItemBytesMax: 2,
   /**
-   * The results of `findNames`: numbers of ruled rows, of rows without a known name, and of rows of
+   * The results of `planRows`: numbers of ruled rows, of rows without a known name, and of rows of
    * which members must be found.
    */
   Ruled: 3,
@@ -28,8 +28,8 @@ export const RowTasks = {
 
 /** The words of a row. */
 export const RowTask = {
-  /** The value of the event's name. If the name is unknown, the index of the slot for it. */
-  Value: 0,
+  /** The index of the slot that has the event's name, or that is for it if the name is unknown. */
+  Slot: 0,
   /** One of TaskKind. */
   Kind: 1,
   /**

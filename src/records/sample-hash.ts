@@ -1,4 +1,4 @@
-// The hash of distinct ids, by which rules sample events. The C++ side (addon/find_names.h) has the
+// The hash of distinct ids, by which rules sample events. The C++ side (addon/plan_rows.h) has the
 // same function. Loading the addon compares both.
 
 import { Buffer } from "node:buffer";

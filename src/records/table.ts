@@ -3,7 +3,6 @@
 // consists of two words: the start and the end of a JSON token, including its quotes. If the value
 // is absent, both words are 0.
 
-import type { MemberFinder } from "./found-members.ts";
 import type { ChangeFunctions } from "./item-changes.ts";
 import type { NameFunctions } from "./name-table.ts";
 
@@ -258,7 +257,7 @@ export const rowsMax = 65_536;
  * UTF-8 and JSON.parse accepts it. In that case, raw line breaks are replaced by spaces, so that
  * every part of the body can be stored on one line of NDJSON.
  */
-export interface Scanner extends MemberFinder {
+export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
   /**
@@ -276,7 +275,21 @@ export interface Scanner extends MemberFinder {
    * are no more rows, Header.RowCount is 0.
    */
   scanMore(body: Buffer): void;
-  readonly findNames: NameFunctions["findNames"];
+  readonly planRows: NameFunctions["planRows"];
+  /**
+   * Finds members of plain items of the body that was scanned last: lists or edits those of rows with
+   * such a task, and writes the results and counts of the tasks. `texts` are those of the rules.
+   * Returns the number of entries. If there is no space for all entries or changes, the call must be
+   * repeated with more. Throws for wrong arguments, and if the body has changed.
+   */
+  findMembers(
+    body: Buffer,
+    tasks: Uint32Array,
+    texts: Uint8Array,
+    slots: Uint32Array,
+    found: Uint32Array,
+    changes: Uint32Array,
+  ): number;
   /** Writes the texts of items that the rules have changed. */
   readonly changeItems: ChangeFunctions["changeItems"];
   /**
@@ -288,6 +301,8 @@ export interface Scanner extends MemberFinder {
   /** Repairs the body up to about `until`. addon/text_repair.h lists the replacements. */
   repair(body: Buffer, until: number, repair: Repair): void;
 }
+
+export type MemberFinder = Pick<Scanner, "findMembers">;
 
 /**
  * A scanner that also works on the thread pool. Until the promise of a call settles, every other

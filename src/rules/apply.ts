@@ -4,7 +4,6 @@
 import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
 import { distinctIdText } from "../records/distinct-id.ts";
-import type { MemberFinder } from "../records/found-members.ts";
 import type { ChangeFunctions } from "../records/item-changes.ts";
 import {
   type ItemView,
@@ -14,9 +13,16 @@ import {
   typeAt,
 } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import { createRowTasks, editingRulesMax, listRow, RowTasks } from "../records/row-tasks.ts";
+import {
+  createRowTasks,
+  editingRulesMax,
+  listRow,
+  needsMembers,
+  RowTasks,
+  TaskKind,
+} from "../records/row-tasks.ts";
 import { SampleHash, sampleHash } from "../records/sample-hash.ts";
-import { FieldShift, Header, Row, TokenType } from "../records/table.ts";
+import { FieldShift, Header, type MemberFinder, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import { isKnownBot } from "./bots.ts";
 import { type CompiledRules, matchedBytesMax } from "./compile.ts";
@@ -86,7 +92,6 @@ export class RuleApplier {
   /** The name that a rule has given to the event. */
   #name: string | undefined = undefined;
   #hasChanges = false;
-  #hasMembers = false;
   /** The distinct id of the last event, if it is cookieless; else undefined. */
   cookielessId: string | undefined = undefined;
   /** The User-Agent of a cookieless event, which has been removed from its members. */
@@ -106,9 +111,8 @@ export class RuleApplier {
     },
     remove: (path) => this.#members.remove(path),
   };
-  /** The start of the last hashed distinct id in the body, and its hash. */
-  #sampledStart = -1;
-  #sampleHash = 0;
+  /** The hash of the event's distinct id, if a rule has sampled the event. */
+  #idHash: number | undefined = undefined;
   /** The rule that filtered or quarantined the last event. */
   rule: CompiledRule | undefined = undefined;
   /** The schema of the event's name after the rules. */
@@ -153,14 +157,18 @@ export class RuleApplier {
    * Applies the rules of the plan to a plain item. `row` is the index of its row. `hasMembers`:
    * whether its members were found.
    */
-  apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean = plan.needsMembers): Outcome {
+  apply(
+    item: ItemView,
+    plan: Plan,
+    row: number,
+    hasMembers: boolean = needsMembers(plan.task.kind),
+  ): Outcome {
     this.#begin(item);
-    this.#hasMembers = hasMembers;
     this.#schema = plan.schema;
     if (hasMembers) {
       const { cookieless, urls } = this.#rules;
       const hasListed = this.#members.open(item, row);
-      if (!hasListed && plan.isIdleWithoutMembers) {
+      if (!hasListed && plan.task.kind === TaskKind.ListIfAny) {
         this.check = plan.schema?.valid;
         return Outcome.Same;
       }
@@ -185,7 +193,7 @@ export class RuleApplier {
     this.#item = item;
     this.#name = undefined;
     this.#hasChanges = false;
-    this.#sampledStart = -1;
+    this.#idHash = undefined;
     this.rule = undefined;
     this.check = undefined;
     this.cookielessId = undefined;
@@ -346,23 +354,19 @@ export class RuleApplier {
       case "absent":
         return !this.#members.has(path);
       case "equals": {
-        const entry = this.#members.entryOf(path);
-        if (entry === 0) return false;
-        if (match.texts !== undefined && this.#members.typeOf(entry) === TokenType.PlainString) {
+        const members = this.#members;
+        const entry = members.entryOf(path);
+        // No value of a condition is as long.
+        if (entry === 0 || members.endOf(entry) - members.startOf(entry) > comparedBytesMax)
+          return false;
+        if (match.texts !== undefined && members.typeOf(entry) === TokenType.PlainString) {
           for (const text of match.texts) if (this.#actions.isText(entry, text)) return true;
           return false;
         }
-        const value = this.#isLong(path) ? undefined : this.#scalarAt(path);
+        const value = this.#scalarAt(path);
         return value !== undefined && match.values.has(value);
       }
     }
-  }
-
-  /** Whether the value of a path is longer than any value of a condition. */
-  #isLong(path: number): boolean {
-    const members = this.#members;
-    const entry = members.entryOf(path);
-    return entry !== 0 && members.endOf(entry) - members.startOf(entry) > comparedBytesMax;
   }
 
   #isLike(path: number, patterns: TextPatterns): boolean {
@@ -452,53 +456,11 @@ export class RuleApplier {
     );
   }
 
-  /** Events without a distinct id are in every sample, because the guards drop them. */
+  /** Hashes the distinct id once for all rules, which never change it. */
   #isInSample(limit: number): boolean {
-    if (this.cookielessId !== undefined) {
-      if (this.#sampledStart !== cookielessStart) {
-        this.#sampledStart = cookielessStart;
-        this.#sampleHash = hashOfText(this.cookielessId);
-      }
-      return this.#sampleHash < limit;
-    }
-    const { table, row } = this.#item;
-    const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.DistinctId);
-    if (!isNothing(type)) {
-      const [start, end] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
-      return this.#isSampled({ start, end, type }, limit);
-    }
-    if (!this.#hasMembers) return this.#isPropertiesIdInSample(limit);
-    const members = this.#members;
-    const { distinctIdPath, otherDistinctIdPath } = this.#rules;
-    for (const path of [distinctIdPath, otherDistinctIdPath]) {
-      const entry = members.entryOf(path);
-      if (entry === 0 || isNothing(members.typeOf(entry))) continue;
-      if (members.isSent(entry)) {
-        const [start, end] = [members.startOf(entry), members.endOf(entry)];
-        return this.#isSampled({ start, end, type: members.typeOf(entry) }, limit);
-      }
-      const text = this.#actions.textOf(entry);
-      if (text !== "") return hashOfText(text) < limit;
-    }
-    return true;
-  }
-
-  #isPropertiesIdInSample(limit: number): boolean {
-    const { table, row } = this.#item;
-    const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.PropertiesDistinctId);
-    if (isNothing(type)) return true;
-    const start = table[row + Row.PropertiesDistinctIdStart]!;
-    const end = table[row + Row.PropertiesDistinctIdEnd]!;
-    return this.#isSampled({ start, end, type }, limit);
-  }
-
-  /** Hashes a sent id only once for all rules. */
-  #isSampled(id: { start: number; end: number; type: TokenType }, limit: number): boolean {
-    if (this.#sampledStart !== id.start) {
-      this.#sampledStart = id.start;
-      this.#sampleHash = hashOfId(this.#item.body, id);
-    }
-    return this.#sampleHash < limit;
+    this.#idHash ??=
+      this.cookielessId === undefined ? hashOfId(this.#item) : hashOfText(this.cookielessId);
+    return this.#idHash < limit;
   }
 }
 
@@ -509,22 +471,25 @@ function hasReadableProperties({ body, table, row }: ItemView): boolean {
   return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
-function hashOfId(
-  body: Buffer,
-  { start, end, type }: { start: number; end: number; type: TokenType },
-): number {
-  if (type === TokenType.EmptyString) return alwaysSampled;
+/** Below the limit of each sample. */
+const alwaysSampled = -1;
+
+/** Events without a distinct id are in every sample, because the guards drop them. */
+function hashOfId({ body, table, row }: ItemView): number {
+  const fields = table[row + Row.FieldTypes]!;
+  let type = typeAt(fields, FieldShift.DistinctId);
+  let span = row + Row.DistinctIdStart;
+  if (isNothing(type)) {
+    type = typeAt(fields, FieldShift.PropertiesDistinctId);
+    span = row + Row.PropertiesDistinctIdStart;
+  }
+  if (isNothing(type) || type === TokenType.EmptyString) return alwaysSampled;
+  const [start, end] = [table[span]!, table[span + 1]!];
   const isShort = end - start - 2 <= SampleHash.IdBytesMax;
   if (type === TokenType.PlainString && isShort && body[start + 1]! > 0x20)
     return sampleHash(body, start + 1, end - 1);
   return hashOfText(distinctIdText(body, start, end, type).text);
 }
-
-/** In place of the start of a sent id: the last hash is that of the cookieless id. */
-const cookielessStart = -2;
-
-/** Below the limit of each sample. */
-const alwaysSampled = -1;
 
 /** Bytes of the longest text of a rule with quotes, if all its characters are escaped. */
 const comparedBytesMax = 6 * ruleTextCharsMax + 2;

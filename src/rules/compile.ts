@@ -2,10 +2,15 @@
 // the rules name get numbered paths.
 
 import { Buffer } from "node:buffer";
-import { MemberLevel, type MemberName, MemberNames } from "../records/found-members.ts";
+import {
+  type ConstantText,
+  MemberLevel,
+  type MemberName,
+  MemberNames,
+  type SetText,
+} from "../records/found-members.ts";
 import { type ItemView, isString, typeAt } from "../records/item-view.ts";
 import { NameTable } from "../records/name-table.ts";
-import { rowPartOf } from "../records/row-part.ts";
 import { SchemaCheckWriter } from "../records/schema-checks.ts";
 import { FieldShift, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
@@ -13,11 +18,9 @@ import { AddressRule, type SaltOf } from "./address.ts";
 import {
   type CompiledAction,
   type CompiledRule,
-  type ConstantText,
   lastTopPath,
   type PropertyTest,
   RuleEffect,
-  type SetMember,
   storableText,
   topProperties,
 } from "./compiled-rule.ts";
@@ -25,7 +28,7 @@ import { type CookielessContext, CookielessRule, visitorPaths } from "./cookiele
 import { CompiledSchema, SchemaResult } from "./event-schema.ts";
 import { ValueHash } from "./hashing.ts";
 import { typeOfText } from "./item-edits.ts";
-import { editsOf, NativeEdits } from "./native-edits.ts";
+import { NativeEdits } from "./native-edits.ts";
 import { type Plan, Plans } from "./plans.ts";
 import {
   type Action,
@@ -117,8 +120,6 @@ export class CompiledRules {
   readonly names: MemberNames;
   /** JSON texts that the rules write into events. */
   readonly texts: Buffer;
-  /** The name of each path and a colon, as JSON. The first is that of path 1. */
-  readonly nameTexts: readonly ConstantText[];
   readonly commaText: ConstantText;
   readonly nullText: ConstantText;
   readonly hash: ValueHash;
@@ -130,14 +131,12 @@ export class CompiledRules {
   readonly schemas: readonly CompiledSchema[];
   /** The schema whose checks begin at an offset. */
   readonly schemaAt: readonly (CompiledSchema | undefined)[];
-  readonly #paths = new Paths();
   readonly #texts = new ConstantTexts();
+  readonly #paths = new Paths(this.#texts);
   /** These paths are 0 if no rule reads them. */
   readonly libPath: number;
   readonly libVersionPath: number;
   readonly userAgentPath: number;
-  readonly distinctIdPath: number;
-  readonly otherDistinctIdPath: number;
   /** Whether several conditions read the value of the same path. */
   readonly readsAgain: boolean;
   /**
@@ -164,12 +163,9 @@ export class CompiledRules {
     for (const name of topProperties) paths.of(name);
     const hasMatch = (name: keyof Match): boolean =>
       file.rules.some(({ match }) => match[name] !== undefined);
-    const samples = file.rules.some((rule) => rule.actions.some(({ kind }) => kind === "sample"));
     this.libPath = hasMatch("sdk") ? paths.of("$lib") : noPath;
     this.libVersionPath = hasMatch("sdkVersion") ? paths.of("$lib_version") : noPath;
     this.userAgentPath = hasMatch("bot") ? paths.of("$raw_user_agent") : noPath;
-    this.distinctIdPath = samples ? paths.of("distinct_id") : noPath;
-    this.otherDistinctIdPath = samples ? paths.of("$distinct_id") : noPath;
     this.cookieless = privacy.cookieless
       ? cookielessRule(context, (path) => paths.of(path))
       : undefined;
@@ -193,19 +189,18 @@ export class CompiledRules {
       actions.some(({ kind }) => kind === "rename") &&
       this.schemas.some((schema) => schema.readsAll);
     this.urlPaths = cutsUrls ? urlProperties.map((path) => paths.of(path)) : [];
-    const edits = new NativeEdits(this.rules, (path) => paths.names[path - 1]!.level);
-    this.names = new MemberNames(paths.names, {
-      listsAll: keepsOnly || readsAllOfRenamed,
-      listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
-      rowPartOf,
-      edits: edits.ofPaths,
-      checks: checks.words,
-    });
     const texts = this.#texts;
-    this.nameTexts = paths.names.map(({ name }) => texts.add(`${JSON.stringify(name)}:`));
     this.commaText = texts.add(",");
     this.nullText = texts.add("null");
     this.texts = texts.concat();
+    const edits = new NativeEdits(this.rules, paths.names);
+    this.names = new MemberNames(paths.names, {
+      texts: this.texts,
+      listsAll: keepsOnly || readsAllOfRenamed,
+      listsContainers: privacy.cookieless || actions.some(({ kind }) => kind === "set"),
+      edits: edits.ofPaths,
+      checks: checks.words,
+    });
     this.#plans = new Plans(this.rules, {
       cutsUrls,
       isCookieless: privacy.cookieless,
@@ -283,7 +278,6 @@ export class CompiledRules {
       renames: actions.some(({ kind }) => kind === "rename"),
       readsMembers: readsMembers(rule),
       isIdleWithoutMembers: actions.every(isActionIdleWithoutMembers),
-      edits: mode === "enforce" && isUnconditional ? editsOf(actions) : undefined,
     };
   }
 
@@ -332,9 +326,7 @@ export class CompiledRules {
       case "set":
         return {
           kind: "set",
-          members: [...action.values].map(([path, value]) =>
-            this.#setMember(pathOf(path), scalarText(value)),
-          ),
+          members: [...action.values].map(([path, value]) => this.#setMember(pathOf(path), value)),
         };
       case "cut":
         return {
@@ -348,13 +340,13 @@ export class CompiledRules {
     }
   }
 
-  #setMember(path: number, value: string): SetMember {
-    const name = `${JSON.stringify(this.#paths.names[path - 1]!.name)}:`;
-    const { start, end } = this.#texts.add(`${name}${value},`);
-    const valueStart = start + Buffer.byteLength(name);
-    const text = { start: valueStart, end: end - 1 };
-    const type = typeOfText(Buffer.from(value), 0, end - valueStart - 1);
-    return { path, text, member: { start, valueStart, end: end - 1, value, type } };
+  #setMember(path: number, value: Scalar): { path: number; text: SetText } {
+    const { name, text } = this.#paths.names[path - 1]!;
+    const json = Buffer.from(scalarText(value));
+    const { start: nameStart, end } = this.#texts.add(`${JSON.stringify(name)}:${json},`);
+    const start = nameStart + text.end - text.start;
+    const type = typeOfText(json, 0, json.length);
+    return { path, text: { nameStart, start, end: end - 1, type } };
   }
 }
 
@@ -439,6 +431,11 @@ const innerLevels: ReadonlyMap<string, number> = new Map([
 class Paths {
   readonly #numbers = new Map<string, number>();
   readonly names: MemberName[] = [];
+  readonly #texts: ConstantTexts;
+
+  constructor(texts: ConstantTexts) {
+    this.#texts = texts;
+  }
 
   of(path: PropertyPath): number {
     const split = splitPath(path);
@@ -457,25 +454,28 @@ class Paths {
     const key = `${level}.${name}`;
     const known = this.#numbers.get(key);
     if (known !== undefined) return known;
-    this.names.push({ level, name });
+    this.names.push({ level, name, text: this.#texts.add(`${JSON.stringify(name)}:`) });
     this.#numbers.set(key, this.names.length);
     return this.names.length;
   }
 }
 
 class ConstantTexts {
-  readonly #parts: Buffer[] = [];
+  readonly #known = new Map<string, ConstantText>();
   #bytes = 0;
 
+  /** Returns the same part for equal texts. */
   add(text: string): ConstantText {
-    const part = Buffer.from(text);
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
     const start = this.#bytes;
-    this.#parts.push(part);
-    this.#bytes += part.length;
-    return { start, end: this.#bytes };
+    this.#bytes += Buffer.byteLength(text);
+    const added = { start, end: this.#bytes };
+    this.#known.set(text, added);
+    return added;
   }
 
   concat(): Buffer {
-    return Buffer.concat(this.#parts);
+    return Buffer.from([...this.#known.keys()].join(""));
   }
 }

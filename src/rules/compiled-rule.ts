@@ -1,7 +1,7 @@
 // A rule in the form that the gateway applies to events: paths are numbers, and texts are JSON.
 
 import type { Lane } from "../platform/base/lane.ts";
-import type { PathEdit, SetText } from "../records/found-members.ts";
+import type { ConstantText, SetText } from "../records/found-members.ts";
 import type { Action, PropertyMatch, RuleMode, Scalar } from "./rules-file.ts";
 import type { TextPatterns } from "./text-patterns.ts";
 
@@ -49,28 +49,14 @@ export type CompiledAction =
   | { readonly kind: "rename"; readonly event: string }
   | { readonly kind: "cut"; readonly members: readonly CutMember[] };
 
-/** A part of `CompiledRules.texts`. */
-export interface ConstantText {
-  readonly start: number;
-  readonly end: number;
-}
-
-export interface SetMember {
+interface SetMember {
   readonly path: number;
-  /** The value as JSON. */
-  readonly text: ConstantText;
-  /** The same in a text with the name. */
-  readonly member: SetText;
+  readonly text: SetText;
 }
 
 interface CutMember {
   readonly path: number;
   readonly bytesMax: number;
-}
-
-export interface RuleEdit {
-  readonly path: number;
-  readonly kind: PathEdit["kind"];
 }
 
 export interface CompiledRule {
@@ -90,8 +76,6 @@ export interface CompiledRule {
   readonly readsMembers: boolean;
   /** Whether the rule has no effect on an event without any member that the rules name. */
   readonly isIdleWithoutMembers: boolean;
-  /** The edits of the rule, if the addon can apply it to every event of its plans. */
-  readonly edits: readonly RuleEdit[] | undefined;
   /** Number of events by `RuleEffect`. In the mode `observe`, the effects that it would have had. */
   readonly counts: Float64Array;
 }

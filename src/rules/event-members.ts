@@ -5,20 +5,28 @@
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import {
+  type ConstantText,
   Found,
   FoundPath,
   FoundType,
   levelIn,
-  type MemberFinder,
   MemberLevel,
   type MemberNames,
   RowPart,
 } from "../records/found-members.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../records/table.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  FieldShift,
+  type MemberFinder,
+  Row,
+  TokenType,
+} from "../records/table.ts";
 import type { CompiledRules } from "./compile.ts";
-import { type ConstantText, lastTopPath } from "./compiled-rule.ts";
+import { lastTopPath } from "./compiled-rule.ts";
 import type { SchemaMembers } from "./event-schema.ts";
 import { type ItemChanges, typeOfText } from "./item-edits.ts";
 
@@ -40,12 +48,11 @@ const entriesAtFirst = 2_048;
 const levelNames = ["properties", "$set", "$set_once"] as const;
 const levels = levelNames.length;
 
-/** The person fields that an event can have outside of its properties. */
-interface TopField {
-  type: TokenType;
-  start: number;
-  end: number;
-  isRemoved: boolean;
+/** A member of the event itself. */
+interface Field {
+  readonly type: TokenType;
+  readonly start: number;
+  readonly end: number;
 }
 
 /**
@@ -78,15 +85,8 @@ export class EventMembers implements SchemaMembers {
   isValid = false;
   /** By path: the last entry of the event that has it. `#lastOf` ignores entries of other events. */
   #last = new Uint32Array(64);
-  readonly #top: readonly TopField[] = [0, 1, 2].map(() => ({
-    type: TokenType.Absent,
-    start: 0,
-    end: 0,
-    isRemoved: false,
-  }));
-  #hasTop = false;
-  /** The properties that `keepOnly` has left; undefined before it. */
-  #left: readonly number[] | undefined = undefined;
+  /** A bit for each of the first paths whose member of the event itself is removed. */
+  #removedFields = 0;
   /** By level: number of removed members, and the last object and its members that are left. */
   readonly #removedIn = new Uint32Array(levels);
   readonly #containerStarts = new Uint32Array(levels);
@@ -111,11 +111,12 @@ export class EventMembers implements SchemaMembers {
    * has scanned. The changes get the edits of the rows to edit, which are not to be opened.
    */
   find(scanner: MemberFinder, body: Buffer, tasks: Uint32Array): void {
-    const { text, slots } = this.#names;
+    const { texts } = this.#rules;
+    const { slots } = this.#names;
     const changes = this.#changes;
     for (;;) {
       changes.beginEdits(tasks);
-      const count = scanner.findMembers(body, tasks, text, slots, this.#found, changes.words);
+      const count = scanner.findMembers(body, tasks, texts, slots, this.#found, changes.words);
       const fits = count * Found.Words <= this.#found.length;
       if (!fits) this.#reserve(2 * count);
       if (!changes.hasRoomForEdits(tasks) || !fits) continue;
@@ -145,8 +146,7 @@ export class EventMembers implements SchemaMembers {
     this.#first = this.#end;
     this.#addedEnd = this.#entryCount;
     this.#addedLevels = 0;
-    this.#hasTop = false;
-    this.#left = undefined;
+    this.#removedFields = 0;
     this.#isJudged = false;
     this.isValid = false;
   }
@@ -212,10 +212,9 @@ export class EventMembers implements SchemaMembers {
 
   has(path: number): boolean {
     if (this.entryOf(path) !== 0) return true;
-    if (this.#addedEnd > this.#entryCount && this.#isAddedInside(path)) return true;
-    if (path > lastTopPath) return false;
-    const top = this.#topFields()[path - 1]!;
-    return top.type !== TokenType.Absent && !top.isRemoved;
+    if (levelIn(path) !== 0 && this.#nextAdded(levelIn(path), 0) !== 0) return true;
+    if (path > lastTopPath || this.#isFieldRemoved(path)) return false;
+    return this.#fieldOf(path).type !== TokenType.Absent;
   }
 
   isSent(entry: number): boolean {
@@ -262,18 +261,20 @@ export class EventMembers implements SchemaMembers {
   }
 
   nextProperty(entry: number): number {
-    let next = entry === 0 ? this.#first + 1 : entry + 1;
-    for (;;) {
-      if (next === this.#end + 1) next = Math.max(next, this.#entryCount + 1);
-      if (next > this.#end && next > this.#addedEnd) return 0;
-      const path = this.pathAt(next);
-      const isListed =
-        path !== FoundPath.Container &&
-        this.#levelOf(path) === MemberLevel.Properties &&
-        this.#states[next - 1] !== State.Removed;
-      if (isListed) return next;
-      next++;
-    }
+    let next = this.#next(entry === 0 ? this.#first : entry);
+    while (
+      next !== 0 &&
+      (this.#states[next - 1] === State.Removed || !this.#isMemberOf(MemberLevel.Properties, next))
+    )
+      next = this.#next(next);
+    return next;
+  }
+
+  /** Returns the next entry of the event after `entry` or `#first`, or 0. */
+  #next(entry: number): number {
+    if (entry < this.#end) return entry + 1;
+    const next = Math.max(entry, this.#entryCount) + 1;
+    return next > this.#addedEnd ? 0 : next;
   }
 
   pathAt(entry: number): number {
@@ -360,38 +361,18 @@ export class EventMembers implements SchemaMembers {
   remove(path: number): void {
     for (let entry = this.entryOf(path); entry !== 0; entry = this.entryBefore(entry))
       this.#states[entry - 1] = State.Removed;
-    if (path <= lastTopPath) this.#topFields()[path - 1]!.isRemoved = true;
+    if (path <= lastTopPath) this.#removedFields |= 1 << path;
     this.#removeInside(path);
   }
 
   /** Removes all properties except the paths in `kept`. Returns whether there were others. */
   keepOnly(kept: ReadonlySet<number>, isObserved: boolean): boolean {
     let removes = false;
-    const before = this.#left;
-    const left: number[] = [];
-    const count = before === undefined ? this.#end - this.#first : before.length;
-    for (let at = 0; at < count; at++) {
-      const entry = before === undefined ? this.#first + at : before[at]!;
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (path === FoundPath.Container || this.#levelOf(path) !== MemberLevel.Properties) continue;
-      if (this.#states[entry] === State.Removed) continue;
-      if (kept.has(path)) {
-        left.push(entry);
-        continue;
-      }
+    for (let entry = this.nextProperty(0); entry !== 0; entry = this.nextProperty(entry)) {
+      if (kept.has(this.pathAt(entry))) continue;
       if (isObserved) return true;
       removes = true;
-      this.#states[entry] = State.Removed;
-    }
-    if (!isObserved) this.#left = left;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#states[entry] === State.Removed) continue;
-      // Members of `$set` and `$set_once` are kept.
-      if (this.#levelOf(path) !== MemberLevel.Properties || kept.has(path)) continue;
-      if (isObserved) return true;
-      removes = true;
-      this.#states[entry] = State.Removed;
+      this.#states[entry - 1] = State.Removed;
     }
     return removes;
   }
@@ -406,13 +387,12 @@ export class EventMembers implements SchemaMembers {
       const member = this.#addTo(level);
       if (member !== "") members = members === "" ? member : `${members},${member}`;
     }
-    if (this.#hasTop) {
-      for (const top of this.#top)
-        if (top.isRemoved && top.type !== TokenType.Absent) {
-          const { start, end } = this.#rules.nullText;
-          changes.replace(top.start, top.end, start, end);
-          changes.scanText();
-        }
+    for (let path = 1; path <= lastTopPath && this.#removedFields !== 0; path++) {
+      const { type, start, end } = this.#fieldOf(path);
+      if (!this.#isFieldRemoved(path) || type === TokenType.Absent) continue;
+      const { nullText } = this.#rules;
+      changes.replace(start, end, nullText.start, nullText.end);
+      changes.scanText();
     }
     if (members === "") return;
     const at = this.#item.table[this.#item.row + Row.ItemStart]! + 1;
@@ -495,7 +475,7 @@ export class EventMembers implements SchemaMembers {
 
   /** Writes the added members of a level, or returns a member of the event with them, or "". */
   #addTo(level: number): string {
-    const start = this.#isRemovedWhole(level) ? 0 : this.#containerStarts[level]!;
+    const start = this.#isFieldRemoved(level) ? 0 : this.#containerStarts[level]!;
     if (start !== 0) {
       this.#addToObject(level, start + 1);
       return "";
@@ -504,10 +484,9 @@ export class EventMembers implements SchemaMembers {
     if (added === "") return "";
     const changes = this.#changes;
     const object = `{${added}}`;
-    const field =
-      level === MemberLevel.Properties ? this.#propertiesField() : this.#topFields()[level - 1]!;
+    const field = this.#fieldOf(level);
     if (field.type === TokenType.Absent) return `"${levelNames[level]}":${object}`;
-    if (level !== MemberLevel.Properties) this.#top[level - 1]!.isRemoved = false;
+    if (level !== MemberLevel.Properties) this.#removedFields &= ~(1 << level);
     // The guards reject an event whose properties have another type.
     else if (
       field.type !== TokenType.Null &&
@@ -522,17 +501,20 @@ export class EventMembers implements SchemaMembers {
   /** Inserts the added members of a level at the beginning of its object. */
   #addToObject(level: number, at: number): void {
     const changes = this.#changes;
-    const { commaText, nameTexts } = this.#rules;
+    const { commaText, pathNames } = this.#rules;
     let hasBefore = false;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
+    for (
+      let entry = this.#nextAdded(level, 0);
+      entry !== 0;
+      entry = this.#nextAdded(level, entry)
+    ) {
+      const path = this.pathAt(entry);
       if (hasBefore) changes.replace(at, at, commaText.start, commaText.end);
       hasBefore = true;
-      const name = nameTexts[path - 1]!;
+      const name = pathNames[path - 1]!.text;
       changes.replace(at, at, name.start, name.end);
-      changes.replace(at, at, this.#textStarts[entry]!, this.#textEnds[entry]!);
-      this.#noteType(path, this.#textTypes[entry] as TokenType);
+      changes.replace(at, at, this.#textStarts[entry - 1]!, this.#textEnds[entry - 1]!);
+      this.#noteType(path, this.#textTypes[entry - 1] as TokenType);
     }
     if (hasBefore && this.#containerMembers[level]! > 0)
       changes.replace(at, at, commaText.start, commaText.end);
@@ -542,15 +524,25 @@ export class EventMembers implements SchemaMembers {
   #addedTexts(level: number): string {
     const { texts } = this.#changes;
     let members = "";
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++) {
-      const path = this.#found[entry * Found.Words + Found.Path]!;
-      if (this.#levelOf(path) !== level || this.#states[entry] === State.Removed) continue;
-      const name = this.#rules.nameTexts[path - 1]!;
-      const value = texts.toString("utf8", this.#textStarts[entry], this.#textEnds[entry]);
+    for (
+      let entry = this.#nextAdded(level, 0);
+      entry !== 0;
+      entry = this.#nextAdded(level, entry)
+    ) {
+      const name = this.#rules.pathNames[this.pathAt(entry) - 1]!.text;
+      const value = texts.toString("utf8", this.startOf(entry), this.endOf(entry));
       const member = texts.toString("utf8", name.start, name.end) + value;
       members = members === "" ? member : `${members},${member}`;
     }
     return members;
+  }
+
+  /** Returns the next added member of a level after an entry, or 0. 0 begins. */
+  #nextAdded(level: number, entry: number): number {
+    let next = Math.max(entry, this.#entryCount) + 1;
+    for (; next <= this.#addedEnd; next++)
+      if (this.#states[next - 1] !== State.Removed && this.#isMemberOf(level, next)) return next;
+    return 0;
   }
 
   /**
@@ -572,66 +564,44 @@ export class EventMembers implements SchemaMembers {
     }
   }
 
-  #propertiesField(): Pick<TopField, "type" | "start" | "end"> {
-    const { table, row } = this.#item;
-    return {
-      type: typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties),
-      start: table[row + Row.PropertiesStart]!,
-      end: table[row + Row.PropertiesEnd]!,
-    };
-  }
-
-  /** Whether a rule has removed all objects of the level. */
-  #isRemovedWhole(level: number): boolean {
-    if (level === MemberLevel.Set || level === MemberLevel.SetOnce)
-      return this.#topFields()[level - 1]!.isRemoved;
-    return false;
-  }
-
-  /** Whether a member was added to the object of a path. */
-  #isAddedInside(path: number): boolean {
-    const level = levelIn(path);
-    if (level === 0) return false;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++)
-      if (this.#isMemberOf(level, entry) && this.#states[entry] !== State.Removed) return true;
-    return false;
-  }
-
   /** Removes the members of an object that was removed or replaced. */
   #removeInside(path: number): void {
     const level = levelIn(path);
     if (level === 0) return;
-    for (let entry = this.#first; entry < this.#end; entry++)
-      if (this.#isMemberOf(level, entry)) this.#states[entry] = State.Removed;
-    for (let entry = this.#entryCount; entry < this.#addedEnd; entry++)
-      if (this.#isMemberOf(level, entry)) this.#states[entry] = State.Removed;
+    for (let entry = this.#next(this.#first); entry !== 0; entry = this.#next(entry))
+      if (this.#isMemberOf(level, entry)) this.#states[entry - 1] = State.Removed;
   }
 
   #isMemberOf(level: number, entry: number): boolean {
-    const path = this.#found[entry * Found.Words + Found.Path]!;
+    const path = this.pathAt(entry);
     return path !== FoundPath.Container && this.#levelOf(path) === level;
   }
 
-  /** The fields `$set`, `$set_once` and `$unset` of the event itself, read at the first use. */
-  #topFields(): readonly TopField[] {
-    if (this.#hasTop) return this.#top;
-    const { table, row } = this.#item;
-    const fields = table[row + Row.FieldTypes]!;
-    const extra = extraOf(table, row);
-    this.#hasTop = true;
-    this.#readField(0, typeAt(fields, FieldShift.Set), row + Row.SetStart);
-    this.#readField(1, typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart);
-    this.#readField(2, typeAt(extraTypes(this.#item), ExtraShift.Unset), extra + Extra.UnsetStart);
-    return this.#top;
+  #isFieldRemoved(path: number): boolean {
+    return ((this.#removedFields >>> path) & 1) !== 0;
   }
 
-  #readField(index: number, type: TokenType, span: number): void {
-    const { table } = this.#item;
-    const top = this.#top[index]!;
-    top.type = type;
-    top.start = table[span]!;
-    top.end = table[span + 1]!;
-    top.isRemoved = false;
+  /** Returns `$set`, `$set_once` or `$unset` of the event itself, or for 0 its properties. */
+  #fieldOf(path: number): Field {
+    const { table, row } = this.#item;
+    const fields = table[row + Row.FieldTypes]!;
+    const of = (type: TokenType, span: number): Field => ({
+      type,
+      start: table[span]!,
+      end: table[span + 1]!,
+    });
+    switch (path) {
+      case 0:
+        return of(typeAt(fields, FieldShift.Properties), row + Row.PropertiesStart);
+      case 1:
+        return of(typeAt(fields, FieldShift.Set), row + Row.SetStart);
+      case 2:
+        return of(typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart);
+      default: {
+        const unset = typeAt(extraTypes(this.#item), ExtraShift.Unset);
+        return of(unset, extraOf(table, row) + Extra.UnsetStart);
+      }
+    }
   }
 }
 

@@ -2,11 +2,12 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
+import type { ConstantText } from "../records/found-members.ts";
 import { isString } from "../records/item-view.ts";
 import { TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
 import type { CompiledRules } from "./compile.ts";
-import type { CompiledAction, ConstantText } from "./compiled-rule.ts";
+import type { CompiledAction } from "./compiled-rule.ts";
 import type { EventMembers } from "./event-members.ts";
 import type { ItemChanges } from "./item-edits.ts";
 import type { UrlCutter } from "./url-cutter.ts";
@@ -79,7 +80,7 @@ export class MemberActions {
       if (isObserved) continue;
       if (isSent && type !== TokenType.EscapedString) members.hash(entry);
       else {
-        this.#replaceBy(entry, `"${this.#rules.hash.of(this.textOf(entry))}"`);
+        this.#replaceBy(entry, `"${this.#rules.hash.of(this.#textOf(entry))}"`);
         members.noteHash(entry);
       }
     }
@@ -160,7 +161,7 @@ export class MemberActions {
   }
 
   /** Returns the text of a string, and any other value as its JSON. */
-  textOf(entry: number): string {
+  #textOf(entry: number): string {
     const members = this.#members;
     const json = members
       .bodyOf(entry)
@@ -186,7 +187,7 @@ export class MemberActions {
         if (!isString(members.typeOf(entry))) continue;
         const [start, end] = [members.startOf(entry), members.endOf(entry)];
         if (!urls.mayCut(members.bodyOf(entry), start, end)) continue;
-        const url = this.textOf(entry);
+        const url = this.#textOf(entry);
         const rest = urls.cut(url);
         if (rest === url) continue;
         changes = true;

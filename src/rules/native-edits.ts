@@ -1,67 +1,74 @@
 // The rules that the addon applies: those that remove, hash and set members, without conditions.
 
-import { MemberLevel, type PathEdit, setMembersMax } from "../records/found-members.ts";
-import { editingRulesMax } from "../records/row-tasks.ts";
 import {
-  type CompiledAction,
-  type CompiledRule,
-  lastTopPath,
-  type RuleEdit,
-} from "./compiled-rule.ts";
+  MemberLevel,
+  type MemberName,
+  type PathEdit,
+  setMembersMax,
+} from "../records/found-members.ts";
+import { editingRulesMax } from "../records/row-tasks.ts";
+import { type CompiledRule, lastTopPath } from "./compiled-rule.ts";
 
-/**
- * Returns undefined if the addon cannot apply one of the actions, or if two of them change the same
- * path.
- */
-export function editsOf(actions: readonly CompiledAction[]): readonly RuleEdit[] | undefined {
-  const edits = actions.flatMap((action): (RuleEdit | undefined)[] => {
-    switch (action.kind) {
-      case "remove":
-      case "hash":
-        return action.paths.map((path) => ({ path, kind: action.kind }));
-      case "set":
-        return action.members.map(({ path, member }) => ({ path, kind: member }));
-      default:
-        return [undefined];
-    }
-  });
-  const paths = new Set(edits.map((edit) => edit?.path));
-  return paths.size === edits.length &&
-    edits.every((edit) => edit !== undefined && edit.path > lastTopPath)
-    ? (edits as RuleEdit[])
-    : undefined;
-}
-
-function isSameEdit(one: PathEdit["kind"], other: PathEdit["kind"]): boolean {
-  if (typeof one === "string" || typeof other === "string") return one === other;
-  return one.value === other.value;
-}
+type Edit = PathEdit["edit"];
 
 /** The members that the addon edits, by path, and the rules that it can apply. */
 export class NativeEdits {
-  readonly ofPaths = new Map<number, PathEdit>();
+  readonly ofPaths: ReadonlyMap<number, PathEdit> = new Map();
   readonly #rules = new Set<CompiledRule>();
 
-  constructor(rules: readonly CompiledRule[], levelOf: (path: number) => number) {
+  /** `names`: the names of the paths. */
+  constructor(rules: readonly CompiledRule[], names: readonly MemberName[]) {
     for (const rule of rules.slice(0, editingRulesMax)) {
-      if (rule.edits === undefined) continue;
-      const bit = 1 << rule.index;
-      const added = rule.edits.map(({ path, kind }): [number, PathEdit] => {
-        const before = this.ofPaths.get(path);
-        return [path, { kind: before?.kind ?? kind, rules: (before?.rules ?? 0) | bit }];
-      });
+      const edits = editsOf(rule, names);
+      if (edits === undefined) continue;
+      const all = new Map(this.ofPaths);
+      for (const [path, edit] of edits)
+        all.set(path, { edit, rules: (all.get(path)?.rules ?? 0) | (1 << rule.index) });
       // Rules that do different things with a path are not combined.
-      const isSame = rule.edits.every(({ kind }, at) => isSameEdit(kind, added[at]![1].kind));
-      const all = new Map([...this.ofPaths, ...added]);
-      const sets = [...all].filter(([, { kind }]) => typeof kind === "object");
-      const isInProperties = sets.every(([path]) => levelOf(path) === MemberLevel.Properties);
-      if (!isSame || !isInProperties || sets.length > setMembersMax) continue;
+      const isSame = [...this.ofPaths].every(([path, { edit }]) =>
+        isSameEdit(edit, all.get(path)!.edit),
+      );
+      const sets = [...all.values()].filter(({ edit }) => typeof edit === "object");
+      if (!isSame || sets.length > setMembersMax) continue;
       this.#rules.add(rule);
-      for (const [path, edit] of added) this.ofPaths.set(path, edit);
+      this.ofPaths = all;
     }
   }
 
   has(rule: CompiledRule): boolean {
     return this.#rules.has(rule);
   }
+}
+
+/**
+ * Returns what a rule does with members, by path. Returns undefined if the addon cannot do it, or if
+ * the rule changes a path twice.
+ */
+function editsOf(
+  { mode, isUnconditional, actions }: CompiledRule,
+  names: readonly MemberName[],
+): ReadonlyMap<number, Edit> | undefined {
+  if (mode !== "enforce" || !isUnconditional) return undefined;
+  const edits = new Map<number, Edit>();
+  for (const action of actions) {
+    if (action.kind !== "remove" && action.kind !== "hash" && action.kind !== "set")
+      return undefined;
+    const added: readonly (readonly [number, Edit])[] =
+      action.kind === "set"
+        ? action.members.map(({ path, text }) => [path, text])
+        : action.paths.map((path) => [path, action.kind]);
+    for (const [path, edit] of added) {
+      const isInProperties = names[path - 1]!.level === MemberLevel.Properties;
+      if (edits.has(path) || path <= lastTopPath) return undefined;
+      if (typeof edit === "object" && !isInProperties) return undefined;
+      edits.set(path, edit);
+    }
+  }
+  return edits;
+}
+
+/** Equal texts are the same part of the texts of the rules. */
+function isSameEdit(one: Edit, other: Edit): boolean {
+  if (typeof one === "string" || typeof other === "string") return one === other;
+  return one.nameStart === other.nameStart;
 }

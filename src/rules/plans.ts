@@ -9,13 +9,6 @@ import type { NativeEdits } from "./native-edits.ts";
 /** The rules that can apply to the events of one name, in the order of the file. */
 export interface Plan {
   readonly rules: readonly CompiledRule[];
-  /** Whether the members of the event must be found before the rules can be applied. */
-  readonly needsMembers: boolean;
-  /**
-   * Whether an event is stored as it is if it has no member that the rules name, and passes the
-   * schema for sure.
-   */
-  readonly isIdleWithoutMembers: boolean;
   /** What to do with plain items of the name. */
   readonly task: NameTask;
   /** The schema of the event name. */
@@ -102,7 +95,7 @@ export class Plans {
         argument = Math.min(...rules.map(highestInSample));
       }
     }
-    return { rules, needsMembers, isIdleWithoutMembers, task: { kind, argument }, schema };
+    return { rules, task: { kind, argument }, schema };
   }
 }
 

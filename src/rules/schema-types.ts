@@ -61,15 +61,13 @@ interface Place {
 function valueType(schema: JsonSchema, indent: string): string {
   if ("const" in schema) return literal(schema.const);
   if (schema.enum !== undefined) return schema.enum.map(literal).join(" | ");
-  if (schema.type === undefined && schema.properties === undefined) return "unknown";
-  const types = [schema.type ?? "object"].flat();
-  const names = types.map((type) => {
+  if (schema.type === undefined) return "unknown";
+  const names = [schema.type].flat().map((type) => {
     if (type === "object") return objectType(schema, { indent, isTop: false });
     if (type !== "array") return typeNames[type]!;
     return `Array<${schema.items === undefined ? "unknown" : valueType(schema.items, indent)}>`;
   });
-  const name = [...new Set(names)].join(" | ");
-  return schema.type === undefined ? `unknown` : name;
+  return [...new Set(names)].join(" | ");
 }
 
 function literal(value: unknown): string {

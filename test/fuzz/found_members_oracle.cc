@@ -10,8 +10,8 @@
 #include "check.h"
 #include "edited_item.h"
 #include "find_members.h"
-#include "find_names_oracle.h"
 #include "json_text.h"
+#include "plan_rows_oracle.h"
 #include "random.h"
 #include "schema_checks.h"
 
@@ -65,14 +65,13 @@ struct Checks {
 
 /** The names and edits of kPaths. The memory has exactly their size. */
 struct Names {
-  std::vector<uint8_t> text;
+  /** The texts of the rules, which are those of the changes. */
+  std::vector<uint8_t> texts;
   Words slots = Words(kSlots * penstock::kSlotWords);
   Words sets;
   Words checks = Checks().words;
   uint32_t flags = 0;
   uint64_t filter = 0;
-  /** The texts of the changes. */
-  std::vector<uint8_t> texts;
 
   Names() {
     for (uint32_t index = 0; index < std::size(kPaths); index++) add(kPaths[index], index + 1);
@@ -82,16 +81,16 @@ struct Names {
   }
 
   penstock::MemberNames given() const {
-    return {text.data(), text.size(), slots.data(), kSlots,        flags,
-            filter,      sets.data(), set_count(),  checks.data(), checks.size()};
+    return {texts.data(), texts.size(), slots.data(), kSlots,        flags,
+            filter,       sets.data(),  set_count(),  checks.data(), checks.size()};
   }
 
  private:
   size_t set_count() const { return sets.size() / penstock::kSetWords; }
 
-  static uint32_t append(std::vector<uint8_t>& to, std::string_view bytes) {
-    to.insert(to.end(), bytes.begin(), bytes.end());
-    return static_cast<uint32_t>(to.size());
+  uint32_t append(std::string_view bytes) {
+    texts.insert(texts.end(), bytes.begin(), bytes.end());
+    return static_cast<uint32_t>(texts.size());
   }
 
   void add(const Path& path, uint32_t number) {
@@ -99,8 +98,8 @@ struct Names {
     const auto* const name = reinterpret_cast<const uint8_t*>(quoted.data()) + 1;
     filter |= penstock::member_bit(name, path.name.size());
     uint32_t* const words = slot_for(path);
-    words[penstock::kSlotNameStart] = static_cast<uint32_t>(text.size());
-    words[penstock::kSlotNameEnd] = append(text, path.name);
+    words[penstock::kSlotNameStart] = static_cast<uint32_t>(texts.size());
+    words[penstock::kSlotNameEnd] = append(path.name);
     words[penstock::kSlotPath] = number;
     words[penstock::kSlotEditedBy] = path.rules;
     words[penstock::kSlotEdit] = path.edit;
@@ -128,16 +127,14 @@ struct Names {
   void add_set(const Path& path, uint32_t set) {
     slot_for(path)[penstock::kSlotEdit] = penstock::kSetMember + set;
     const auto start = static_cast<uint32_t>(texts.size());
-    const uint32_t value = append(texts, '"' + std::string(path.name) + "\":");
-    const uint32_t end = append(texts, path.value);
-    append(texts, ",");
-    const auto same = static_cast<uint32_t>(text.size());
-    const uint32_t same_end = append(text, path.value);
+    const uint32_t value = append('"' + std::string(path.name) + "\":");
+    const uint32_t end = append(path.value);
+    append(",");
     const char first = path.value[0];
     const uint32_t type = first == '"'   ? penstock::kPlainString
                           : first == 'n' ? penstock::kNull
                                          : penstock::kNumber;
-    sets.insert(sets.end(), {path.rules, start, value, end, same, same_end, type, path.row_part});
+    sets.insert(sets.end(), {path.rules, start, value, end, type, path.row_part});
   }
 };
 
@@ -413,13 +410,13 @@ void change_words(Words& words, size_t first, Random& random) {
   }
 }
 
-/** Moves the value with which a sent value is compared. */
-void move_same_text(Words& sets, Random& random) {
+/** Moves the value that is set. */
+void move_value(Words& sets, Random& random) {
   uint32_t* const set =
       &sets[random.below(sets.size() / penstock::kSetWords) * size_t{penstock::kSetWords}];
   const uint32_t distance = random.below(2) == 0 ? random.below(SIZE_MAX) : random.below(64);
-  set[penstock::kSetSameStart] += distance;
-  set[penstock::kSetSameEnd] += distance;
+  set[penstock::kSetValueStart] += distance;
+  set[penstock::kSetTextEnd] += distance;
 }
 
 /**
@@ -442,8 +439,9 @@ void check_wrong_words(penstock::EventScanner& scanner, const std::vector<uint8_
         break;
       case 1: change_words(wrong.slots, 0, random); break;
       case 2:
+        move_value(wrong.sets, random);
+        if (round % 8 == 2) break;
         change_words(wrong.sets, 0, random);
-        move_same_text(wrong.sets, random);
         wrong.sets.resize(random.below(wrong.sets.size() / penstock::kSetWords + 1) *
                           penstock::kSetWords);
         break;

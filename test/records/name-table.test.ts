@@ -1,15 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findFewNames } from "../../src/records/few-names.ts";
 import { KnownName, NameTable } from "../../src/records/name-table.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
-import { findNamesInSlots } from "../kit/reference-scanner/names.ts";
+import { planRowsInSlots } from "../kit/reference-scanner/names.ts";
 
 const scanner = createNativeScanner(128);
-const { findNames } = loadAddon();
+const { planRows } = loadAddon();
 const bytesMax = 4 * (KnownName.Words - KnownName.Text);
 
 const names = fc.constantFrom(
@@ -54,14 +53,14 @@ const item = fc.oneof(
 );
 
 interface Named {
-  readonly value: number;
+  readonly slot: number;
   readonly kind: number;
   readonly argument: number;
 }
 const itemBytesMax = 60;
 
 /** Returns the tasks of the rows of a body that was scanned, and their counts. */
-function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>) {
+function tasksOf(find: typeof planRows, body: Buffer, table: NameTable<string>) {
   const count = scanner.table[Header.RowCount]!;
   const tasks = createRowTasks(count);
   tasks[RowTasks.Count] = count;
@@ -69,27 +68,20 @@ function tasksOf(find: typeof findNames, body: Buffer, table: NameTable<string>)
   find(body, scanner.table, table.slots, tasks);
   const rows = Array.from({ length: count }, (_, index): Named => {
     const at = RowTasks.Rows + index * RowTask.Words;
-    const [value, kind, argument] = [RowTask.Value, RowTask.Kind, RowTask.Argument].map(
+    const [slot, kind, argument] = [RowTask.Slot, RowTask.Kind, RowTask.Argument].map(
       (word) => tasks[at + word]!,
     ) as [number, number, number];
-    return { value, kind, argument };
+    return { slot, kind, argument };
   });
   return { rows, counts: [...tasks.subarray(0, RowTasks.Rows)] };
 }
 
-/** Returns the tasks of the addon, which those of `findFewNames` must equal. */
-function checkedTasksOf(body: Buffer, table: NameTable<string>) {
-  const tasks = tasksOf(findNames, body, table);
-  expect(tasksOf(findFewNames, body, table)).toEqual(tasks);
-  return tasks;
-}
-
-/** Returns the tasks, with the name that the table has in place of the value. */
+/** Returns the tasks, with the name that the table has in place of the slot. */
 function namedIn(table: NameTable<string>, { rows, counts }: ReturnType<typeof tasksOf>) {
   return {
     counts,
-    rows: rows.map(({ value, kind, argument }) =>
-      isFound(kind) ? { name: table.get(value), kind, argument } : { kind },
+    rows: rows.map(({ slot, kind, argument }) =>
+      isFound(kind) ? { name: table.get(slot), kind, argument } : { kind },
     ),
   };
 }
@@ -114,7 +106,7 @@ function nameOf(body: Buffer, row: number): Buffer {
   return body.subarray(start + 1, end - 1);
 }
 
-test("both functions find the names of the reference, and each name that was stored", () => {
+test("the addon finds the names of the reference, and each name that was stored", () => {
   let found = 0;
   let sampled = 0;
   fc.assert(
@@ -126,21 +118,21 @@ test("both functions find the names of the reference, and each name that was sto
         if (scanner.scan(body) !== ScanStatus.Ok) return;
         const table = new NameTable<string>();
         for (let time = 0; time < 4; time++) {
-          const native = checkedTasksOf(body, table);
+          const native = tasksOf(planRows, body, table);
           expect(namedIn(table, native)).toEqual(
-            namedIn(table, tasksOf(findNamesInSlots, body, table)),
+            namedIn(table, tasksOf(planRowsInSlots, body, table)),
           );
-          for (const [row, { kind, value, argument }] of native.rows.entries()) {
+          for (const [row, { kind, slot, argument }] of native.rows.entries()) {
             const name = nameOf(body, row);
             if (!isFound(kind)) continue;
             found++;
-            expect(table.get(value)).toBe(`${name}`);
+            expect(table.get(slot)).toBe(`${name}`);
             expect(argument).toBe(taskFor(name).argument);
             if (kind === TaskKind.Stored) sampled++;
           }
-          for (const [row, { kind, value }] of native.rows.entries()) {
+          for (const [row, { kind, slot }] of native.rows.entries()) {
             const name = nameOf(body, row);
-            if (kind === TaskKind.Unknown) table.store(value, name, `${name}`, taskFor(name));
+            if (kind === TaskKind.Unknown) table.store(slot, name, `${name}`, taskFor(name));
           }
         }
       },
@@ -168,12 +160,12 @@ test("a table has the last names of any number of names, and no wrong value", ()
   for (const body of bodies) {
     for (let time = 1; time <= 3; time++) {
       scanner.scan(body);
-      const { rows } = checkedTasksOf(body, table);
-      for (const [row, { kind, value }] of rows.entries())
-        if (isFound(kind)) expect(table.get(value)).toBe(`${nameOf(body, row)}`);
-      for (const [row, { kind, value }] of rows.entries()) {
+      const { rows } = tasksOf(planRows, body, table);
+      for (const [row, { kind, slot }] of rows.entries())
+        if (isFound(kind)) expect(table.get(slot)).toBe(`${nameOf(body, row)}`);
+      for (const [row, { kind, slot }] of rows.entries()) {
         const name = nameOf(body, row);
-        if (kind === TaskKind.Unknown) table.store(value, name, `${name}`, taskFor(name));
+        if (kind === TaskKind.Unknown) table.store(slot, name, `${name}`, taskFor(name));
       }
       if (time === 3) expect(rows.filter(({ kind }) => isFound(kind)).length).toBeGreaterThan(35);
     }
@@ -187,7 +179,7 @@ test("no byte outside the body is read for a table with wrong offsets", () => {
     fc.property(fc.array(fc.nat({ max: 0xffff_ffff }), { minLength: 2, maxLength: 2 }), (span) => {
       expect(scanner.scan(body)).toBe(ScanStatus.Ok);
       scanner.table.set(span, Header.Words + Row.EventStart);
-      const [task] = checkedTasksOf(body, table).rows;
+      const [task] = tasksOf(planRows, body, table).rows;
       const [start, end] = span as [number, number];
       const isInside = start + 1 < end - 1 && end - 1 <= body.length;
       const isShort = end - start - 2 <= bytesMax;
@@ -204,13 +196,13 @@ test("a name that differs from a stored one in any byte or in its length is unkn
     const body = Buffer.from(JSON.stringify({ batch: all.map((event) => ({ event })) }));
     expect(scanner.scan(body)).toBe(ScanStatus.Ok);
     const table = new NameTable<string>();
-    const { value } = checkedTasksOf(body, table).rows[0]!;
+    const { slot } = tasksOf(planRows, body, table).rows[0]!;
     const task = { kind: TaskKind.Apply, argument: 0 };
     // The bytes of a longer name that was in the slot before must not count.
-    table.store(value, Buffer.from("m".repeat(bytesMax)), "before", task);
-    table.store(value, Buffer.from(name), "stored", task);
-    const values = checkedTasksOf(body, table).rows.map((row) =>
-      isFound(row.kind) ? table.get(row.value) : undefined,
+    table.store(slot, Buffer.from("m".repeat(bytesMax)), "before", task);
+    table.store(slot, Buffer.from(name), "stored", task);
+    const values = tasksOf(planRows, body, table).rows.map((row) =>
+      isFound(row.kind) ? table.get(row.slot) : undefined,
     );
     expect(values).toEqual(all.map((text) => (text === name ? "stored" : undefined)));
   }
@@ -229,8 +221,14 @@ test.each<[string, (good: Arguments) => readonly unknown[]]>([
   ["a body that is a text", ([, ...others]) => ["{}", ...others]],
   ["a table without a row", ([body, , ...others]) => [body, new Uint32Array(20), ...others]],
   ["slots that are bytes", ([body, table, , tasks]) => [body, table, Buffer.alloc(80), tasks]],
-  ["no slot", ([body, table, , tasks]) => [body, table, new Uint32Array(19), tasks]],
-  ["three slots", ([body, table, , tasks]) => [body, table, new Uint32Array(60), tasks]],
+  [
+    "no slot",
+    ([body, table, , tasks]) => [body, table, new Uint32Array(KnownName.Words - 1), tasks],
+  ],
+  [
+    "three slots",
+    ([body, table, , tasks]) => [body, table, new Uint32Array(3 * KnownName.Words), tasks],
+  ],
   ["no tasks", ([...good]) => good.with(3, new Uint32Array(RowTasks.Rows - 1))],
   ["no space for the tasks", ([...good]) => good.with(3, oneTask().with(RowTasks.Count, 2))],
   ["rows after the table", ([...good]) => good.with(3, oneTask().with(RowTasks.First, 128))],
@@ -243,7 +241,7 @@ test.each<[string, (good: Arguments) => readonly unknown[]]>([
   scanner.scan(body);
   const tasks = oneTask();
   const good: Arguments = [body, scanner.table, new NameTable<string>().slots, tasks];
-  const call = findNames as (...given: unknown[]) => void;
+  const call = planRows as (...given: unknown[]) => void;
   call(...good);
   expect(tasks[RowTasks.Unknown]).toBe(1);
   expect(() => call(...changed(good))).toThrow(TypeError);

@@ -5,7 +5,7 @@ import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { PropertyShift } from "../../src/records/table.ts";
 import { type CompiledRule, RuleEffect } from "../../src/rules/compiled-rule.ts";
-import type { Action, Rule, RuleMode, Scalar } from "../../src/rules/rules-file.ts";
+import type { Action, Match, Rule, RuleMode, Scalar } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
 
@@ -85,25 +85,6 @@ describe("a rule for a name holds in every spelling of the event", () => {
   });
 });
 
-describe("names that are special in JavaScript", () => {
-  test.each(["__proto__", "constructor", "toString", "hasOwnProperty"])("%s", (name) => {
-    const body = `{"event":"e","distinct_id":"u","properties":{"${name}":"v","x":1}}`;
-    const removed = compiled([ruleOf({}, { kind: "remove", paths: [name] })]);
-    expect(take(body, { rules: removed }).lines[0]).toContain(`"properties":{"x":1}`);
-    const matching = compiled([
-      ruleOf(
-        { properties: new Map([[name, { kind: "equals", values: ["v"] }]]) },
-        { kind: "drop" },
-      ),
-    ]);
-    expect(take(body, { rules: matching }).filtered).toBe(1);
-    const other = `{"event":"e","distinct_id":"u","properties":{"x":1}}`;
-    expect(take(other, { rules: matching }).filtered).toBe(0);
-    const set = compiled([ruleOf({}, { kind: "set", values: new Map([[name, "new"]]) })]);
-    expect(take(other, { rules: set }).lines[0]).toContain(`"properties":{"${name}":"new","x":1}`);
-  });
-});
-
 describe("properties that are not an object", () => {
   const set = compiled([ruleOf({}, { kind: "set", values: new Map([["source", "web"]]) })]);
 
@@ -149,36 +130,6 @@ describe("actions", () => {
     expect(rules.rules.map(({ counts }) => counts[RuleEffect.changed])).toEqual([1, 0, 1, 1]);
   });
 
-  test("a number and the text of its digits have the same hash", () => {
-    const rules = compiled([ruleOf({}, { kind: "hash", paths: ["a"] })]);
-    const [one, other] = take({ batch: [event({ a: 42 }), event({ a: "42" })] }, { rules }).records;
-    expect(one!["properties"]).toEqual(other!["properties"]);
-  });
-
-  test("cut ends at a character", () => {
-    const rules = compiled([ruleOf({}, { kind: "cut", bytes: new Map([["a", 4]]) })]);
-    const cut = (text: string) =>
-      (take(event({ a: text }), { rules }).records[0]!["properties"] as { a: string }).a;
-    expect([
-      cut("abcd"),
-      cut("abcde"),
-      cut("ab\u20ac"),
-      cut("abc\u00e9"),
-      cut("\n\n\n\n\n"),
-    ]).toEqual(["abcd", "abcd", "ab", "abc", "\n\n\n\n"]);
-  });
-
-  test("keep_only keeps the properties that Penstock reads", () => {
-    const rules = compiled([ruleOf({}, { kind: "keepOnly", paths: ["plan"] })]);
-    const sent = event({ x: 1, plan: "p", $set: { a: 1 }, $lib: "web", $groups: { c: "1" }, y: 2 });
-    expect(take(sent, { rules }).records[0]!["properties"]).toEqual({
-      plan: "p",
-      $set: { a: 1 },
-      $lib: "web",
-      $groups: { c: "1" },
-    });
-  });
-
   test("a renamed event is matched by its new name, and gets its new kind", () => {
     const rules = compiled([
       ruleOf({ event: ["view"] }, { kind: "rename", event: "$pageview" }),
@@ -188,14 +139,6 @@ describe("actions", () => {
     const [record] = take({ ...event({ $current_url: "/" }), event: "view" }, { rules }).records;
     expect(record).toMatchObject({ event: "$pageview", kind: "pageview" });
     expect(record!["properties"]).toEqual({ $current_url: "/", seen: true });
-  });
-
-  test("removing $set removes it from the event and from its properties", () => {
-    const rules = compiled([ruleOf({}, { kind: "remove", paths: ["$set"] })]);
-    const sent = { ...event({ $set: { a: 1 }, b: 2 }), $set: { c: 3 } };
-    const [record] = take(sent, { rules }).records;
-    expect(record).not.toHaveProperty("$set");
-    expect(record!["properties"]).toEqual({ b: 2 });
   });
 
   test("an event without its distinct id is dropped by the guards", () => {
@@ -350,21 +293,14 @@ test.each(["enforce", "observe"] as const)("%s: counts a hash of what can be has
 });
 
 const edited = ["a", "b", "$set.a", "$set_once.c", "$current_url", "distinct_id2"];
+const setting = (match: Match, ...values: [string, Scalar][]) =>
+  ruleOf(match, { kind: "set", values: new Map(values) });
 const editing = [
   ...edited.map((path) => ruleOf({}, { kind: "remove", paths: [path, "both"] })),
   ruleOf({}, { kind: "hash", paths: ["c", "$set.d", "$set_once.a"] }),
   ruleOf({ event: ["f"] }, { kind: "hash", paths: ["c", "distinct_id"] }),
-  ruleOf(
-    {},
-    {
-      kind: "set",
-      values: new Map<string, Scalar>([
-        ["y", 'a "text"'],
-        ["$screen_name", null],
-      ]),
-    },
-  ),
-  ruleOf({ event: ["f"] }, { kind: "set", values: new Map<string, Scalar>([["z", 1]]) }),
+  setting({}, ["y", 'a "text"'], ["$screen_name", null]),
+  setting({ event: ["f"] }, ["z", 1]),
 ];
 const memberNames = [..."abcxyz", "both", "$current_url", "$screen_name", "$set", "distinct_id"];
 const properties = fc.dictionary(
@@ -456,41 +392,6 @@ test("rules apply to all events of a large request whose events get further memb
       .filter(({ event }) => event === "e")
       .map(({ properties: { index } }) => ({ added: true, index })),
   );
-});
-
-test("an event has only its own members, whatever events and rules came before it", () => {
-  const flagged = ["a", "b"].map((name) =>
-    ruleOf(
-      { properties: new Map([[name, { kind: "exists" }]]) },
-      { kind: "set", values: new Map([[`has ${name}`, true]]) },
-    ),
-  );
-  const projects = [compiled(flagged), compiled([...flagged].reverse()), noEmails];
-  let state = 1;
-  const random = (below: number): number => {
-    state = (state * 48_271) % 0x7fff_ffff;
-    return state % below;
-  };
-  for (let body = 0; body < 300; body++) {
-    const rules = projects[random(projects.length)]!;
-    const batch = Array.from({ length: 1 + random(6) }, () => ({
-      event: "e",
-      distinct_id: "u",
-      properties: Object.fromEntries(
-        ["a", "b", "email"].filter(() => random(2) === 0).map((name) => [name, 1]),
-      ),
-    }));
-    const { records } = take({ batch }, { rules });
-    for (const [at, { properties: sent }] of batch.entries()) {
-      const { email, ...rest } = sent as Record<string, number>;
-      const flags = ["a", "b"].filter((name) => name in sent).map((name) => [`has ${name}`, true]);
-      const expected =
-        rules === noEmails
-          ? rest
-          : { ...rest, ...(email === undefined ? {} : { email }), ...Object.fromEntries(flags) };
-      expect(records[at]?.["properties"]).toEqual(expected);
-    }
-  }
 });
 
 test("an event counts once for the first rule that removes a member", () => {

@@ -6,6 +6,7 @@ import { stringify } from "yaml";
 import { type CompiledRules, compileRules } from "../../src/rules/compile.ts";
 import { parseRules } from "../../src/rules/parse.ts";
 import type { SchemaMode } from "../../src/rules/rules-file.ts";
+import { take } from "../kit/items.ts";
 
 export type Json =
   | null
@@ -36,6 +37,18 @@ export const schemaFile = (
   rules,
   schemas: [{ event: "order", version: 3, mode, properties }],
 });
+
+export interface Stamp {
+  readonly version: number;
+  readonly ok: boolean;
+  readonly errors?: readonly string[];
+}
+
+/** Sends an event with these properties as JSON text, and returns the `schema` of its record. */
+export function stampBy(rules: CompiledRules, properties: string): Stamp | undefined {
+  const event = `{"event":"order","distinct_id":"u","properties":${properties}}`;
+  return take(event, { rules }).records[0]!["schema"] as Stamp | undefined;
+}
 
 const names = ["a", "b", "a.b", "ü", 'q"\\', "constructor", "$lib", "token"];
 const texts = ["free", "pro", "", "ä€😀", "a-1", "2026-01-02"];
@@ -118,14 +131,14 @@ export function oracleOf(form: Schema) {
   });
 }
 
-/** Returns the path of an error in our form, as in `a[0].b`. */
-export function pathOf({ instancePath, keyword, params }: ErrorObject): string {
+/** Returns the path of an error in our form, as in `a[0].b`, or its first steps. */
+export function pathOf({ instancePath, keyword, params }: ErrorObject, stepsMax?: number): string {
   const steps = instancePath.split("/").slice(1);
   if (keyword === "required") steps.push(params["missingProperty"] as string);
   if (keyword === "additionalProperties") steps.push(params["additionalProperty"] as string);
-  const [first = "", ...rest] = steps.map((step) =>
-    step.replaceAll("~1", "/").replaceAll("~0", "~"),
-  );
+  const [first = "", ...rest] = steps
+    .slice(0, stepsMax)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   return first + rest.map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`)).join("");
 }
 

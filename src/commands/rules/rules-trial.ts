@@ -6,7 +6,7 @@ import { Ascii } from "../../platform/base/ascii.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { isPlain } from "../../records/item-view.ts";
 import { createNativeScanner } from "../../records/native.ts";
-import { createRowTasks, listRow, RowTasks } from "../../records/row-tasks.ts";
+import { createRowTasks, listRow, needsMembers, RowTasks } from "../../records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../records/table.ts";
 import { Outcome, RuleApplier } from "../../rules/apply.ts";
 import { type CompiledRules, compileRules } from "../../rules/compile.ts";
@@ -126,7 +126,8 @@ export class RulesTrial {
       const tasks = createRowTasks(rowCount);
       tasks[RowTasks.Count] = rowCount;
       for (const [row, plan] of planned.entries())
-        if (plan?.needsMembers === true) listRow(tasks, row, plan.schema?.checks);
+        if (plan !== undefined && needsMembers(plan.task.kind))
+          listRow(tasks, row, plan.schema?.checks);
       applier.find(this.#scanner, body, tasks);
       for (const [row, plan] of planned.entries()) {
         if (plan === undefined) continue;

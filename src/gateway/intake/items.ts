@@ -148,9 +148,9 @@ export class ItemTaker {
   }
 
   #createRuled(rowsMax: number, takesAll: boolean): RuledItems {
-    const { changeItems, findNames } = this.#slowScanner;
+    const { changeItems, planRows } = this.#slowScanner;
     const createScanner = this.#createScanner!;
-    return new RuledItems({ changeItems, findNames, createScanner, rowsMax, takesAll });
+    return new RuledItems({ changeItems, planRows, createScanner, rowsMax, takesAll });
   }
 
   #takeItem(job: Job, index: number, row: number): void {

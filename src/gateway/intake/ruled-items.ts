@@ -3,7 +3,6 @@
 // the record writer read a changed item like any other.
 
 import { Buffer } from "node:buffer";
-import { fewNamesMax, findFewNames } from "../../records/few-names.ts";
 import type { ChangeFunctions } from "../../records/item-changes.ts";
 import type { ItemView } from "../../records/item-view.ts";
 import type { NameFunctions } from "../../records/name-table.ts";
@@ -65,7 +64,7 @@ interface RuledItemsOptions extends ChangeFunctions, NameFunctions {
 
 export class RuledItems {
   readonly #applier: RuleApplier;
-  readonly #findNames: NameFunctions["findNames"];
+  readonly #planRows: NameFunctions["planRows"];
   readonly #changed: ChangedItems;
   readonly #takesAll: boolean;
   /** The words of RowTasks. The outcome of a row replaces the kind of its task. */
@@ -80,9 +79,10 @@ export class RuledItems {
   readonly #refusalsOf: string[] = [];
   readonly #isCookielessOf: boolean[] = [];
   readonly #flags = new FlagSearch();
-  constructor({ createScanner, rowsMax, findNames, changeItems, takesAll }: RuledItemsOptions) {
+
+  constructor({ createScanner, rowsMax, planRows, changeItems, takesAll }: RuledItemsOptions) {
     this.#takesAll = takesAll;
-    this.#findNames = findNames;
+    this.#planRows = planRows;
     this.#applier = new RuleApplier({ changeItems });
     this.#changed = new ChangedItems(createScanner(1), rowsMax);
     this.#tasks = createRowTasks(rowsMax);
@@ -103,8 +103,7 @@ export class RuledItems {
     view.table = scanner.table;
     tasks[RowTasks.First] = first;
     tasks[RowTasks.Count] = end - first;
-    const findNames = end - first <= fewNamesMax ? findFewNames : this.#findNames;
-    findNames(body, view.table, rules.namedPlans.slots, tasks);
+    this.#planRows(body, view.table, rules.namedPlans.slots, tasks);
     this.#hasPlans =
       this.#takesAll || rules.cookieless !== undefined || tasks[RowTasks.Unknown]! > 0;
     if (this.#hasPlans) this.#plan(rules, request);
@@ -132,7 +131,7 @@ export class RuledItems {
       const task = taskAt(index);
       view.row = Header.Words + (first + index) * Row.Words;
       this.#plans[index] = isNamed(tasks[task + RowTask.Kind]!)
-        ? namedPlans.get(tasks[task + RowTask.Value]!)
+        ? namedPlans.get(tasks[task + RowTask.Slot]!)
         : rules.planOf(view, isEngage);
     }
     tasks[RowTasks.Ruled] = 0;
@@ -145,7 +144,7 @@ export class RuledItems {
       if (kind === TaskKind.Unknown) {
         const [start, end] = [table[view.row + Row.EventStart]!, table[view.row + Row.EventEnd]!];
         const name = body.subarray(start + 1, end - 1);
-        namedPlans.store(tasks[task + RowTask.Value]!, name, plan!, plan!.task);
+        namedPlans.store(tasks[task + RowTask.Slot]!, name, plan!, plan!.task);
       }
       if (this.#takesAll || kind !== TaskKind.Rewrite) {
         kind = plan?.task.kind ?? TaskKind.Unruled;
@@ -195,7 +194,7 @@ export class RuledItems {
 
   #planOf(index: number): Plan | undefined {
     if (this.#hasPlans) return this.#plans[index];
-    return this.#rules!.namedPlans.get(this.#tasks[taskAt(index) + RowTask.Value]!);
+    return this.#rules!.namedPlans.get(this.#tasks[taskAt(index) + RowTask.Slot]!);
   }
 
   /** Notes that no item of a slice has been given to the rules. `first` is its first row. */

@@ -286,13 +286,13 @@ class Finder {
     if (index >= names_.set_count) return false;
     const uint32_t* const set = names_.sets + index * kSetWords;
     absent_sets_ &= ~(uint32_t{1} << index);
-    const uint32_t start = set[kSetSameStart];
-    const uint32_t same_end = set[kSetSameEnd];
-    if (start <= same_end && same_end <= names_.text_length && same_end - start == end - value &&
-        std::memcmp(names_.text + start, text_ + value, end - value) == 0)
+    const uint32_t start = set[kSetValueStart];
+    const uint32_t set_end = set[kSetTextEnd];
+    if (start <= set_end && set_end <= names_.texts_length && set_end - start == end - value &&
+        std::memcmp(names_.texts + start, text_ + value, end - value) == 0)
       return false;
-    put_edit({value, end, set[kSetValueStart], set[kSetTextEnd]});
-    inserted_ += set[kSetTextEnd] - set[kSetValueStart];
+    put_edit({value, end, start, set_end});
+    inserted_ += set_end - start;
     note_type(set[kSetRowPart], set[kSetType]);
     return true;
   }
@@ -366,9 +366,9 @@ class Finder {
     for (size_t probes = 0; probes <= mask; probes++, slot = (slot + 1) & mask) {
       const uint32_t* const words = names_.slots + slot * kSlotWords;
       const uint32_t end = words[kSlotNameEnd];
-      if (words[kSlotHash] == hash && words[kSlotLevel] == level && end <= names_.text_length &&
+      if (words[kSlotHash] == hash && words[kSlotLevel] == level && end <= names_.texts_length &&
           end - words[kSlotNameStart] == length && length <= end &&
-          same_bytes(names_.text + (end - length), name, length))
+          same_bytes(names_.texts + (end - length), name, length))
         return words;
       if (end == 0) return kNoWords;
     }

@@ -100,16 +100,13 @@ enum MemberEdit : uint32_t {
 enum SetWord : uint32_t {
   /** A bit for each rule that sets the member. */
   kSetRules = 0,
-  /** The name, a colon and the value in the texts of the changes. A comma follows. */
+  /** The name, a colon and the value in the texts of the rules. A comma follows. */
   kSetTextStart = 1,
   kSetValueStart = 2,
   kSetTextEnd = 3,
-  /** The value in the text of the names. A sent value that is the same is not changed. */
-  kSetSameStart = 4,
-  kSetSameEnd = 5,
-  kSetType = 6,
-  kSetRowPart = 7,
-  kSetWords = 8,
+  kSetType = 4,
+  kSetRowPart = 5,
+  kSetWords = 6,
 };
 
 inline constexpr size_t kSetsMax = 32;
@@ -140,8 +137,9 @@ uint32_t member_hash(uint32_t level, const uint8_t* name, size_t length) noexcep
 uint64_t member_bit(const uint8_t* name, size_t length) noexcept;
 
 struct MemberNames {
-  const uint8_t* text;
-  size_t text_length;
+  /** The texts of the rules, which are also the first texts of the changes. */
+  const uint8_t* texts;
+  size_t texts_length;
   /** Open addressing with linear probing by the hash of level and name. */
   const uint32_t* slots;
   size_t slot_count;

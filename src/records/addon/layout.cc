@@ -8,7 +8,7 @@
 #include "change_items.h"
 #include "event_scan.h"
 #include "find_members.h"
-#include "find_names.h"
+#include "plan_rows.h"
 #include "stored_lines.h"
 
 namespace penstock {
@@ -21,10 +21,6 @@ struct LayoutNumber {
 
 uint32_t hash_of(uint32_t level, std::string_view name) noexcept {
   return member_hash(level, reinterpret_cast<const uint8_t*>(name.data()), name.size());
-}
-
-uint32_t known_hash_of(std::string_view name) noexcept {
-  return known_name_hash(reinterpret_cast<const uint8_t*>(name.data()), name.size());
 }
 
 /** Returns the number of the bit of a name in quotes. */
@@ -195,8 +191,6 @@ const LayoutNumber kLayout[] = {
     {"SetMember.TextStart", kSetTextStart},
     {"SetMember.ValueStart", kSetValueStart},
     {"SetMember.TextEnd", kSetTextEnd},
-    {"SetMember.SameStart", kSetSameStart},
-    {"SetMember.SameEnd", kSetSameEnd},
     {"SetMember.Type", kSetType},
     {"SetMember.RowPart", kSetRowPart},
     {"SetMember.Words", kSetWords},
@@ -216,7 +210,7 @@ const LayoutNumber kLayout[] = {
     {"RowTasks.ChangedBytes", kTasksChangedBytes},
     {"RowTasks.RuleChanges", kTasksRuleChanges},
     {"RowTasks.Rows", kTasksRows},
-    {"RowTask.Value", kTaskValue},
+    {"RowTask.Slot", kTaskSlot},
     {"RowTask.Kind", kTaskKind},
     {"RowTask.Argument", kTaskArgument},
     {"RowTask.Result", kTaskResult},
@@ -278,14 +272,11 @@ const LayoutNumber kLayout[] = {
     {"OtherCharacters.Some", kSomeOthers},
     {"CheckPadding.Words", kCheckPadding},
     {"KnownName.Bytes", kNameBytes},
-    {"KnownName.Value", kNameValue},
     {"KnownName.Kind", kNameKind},
     {"KnownName.Argument", kNameArgument},
     {"KnownName.Text", kNameText},
     {"KnownName.Words", kNameWords},
     {"KnownName.ProbesMax", kNameProbesMax},
-    {"KnownNameHash.Short", known_hash_of("e")},
-    {"KnownNameHash.Long", known_hash_of("button clicked")},
     {"Change.Row", kChangeRow},
     {"Change.Edits", kChangeEdits},
     {"Change.FieldTypes", kChangeFieldTypes},

@@ -1,8 +1,8 @@
-// EventScanner.findMembers(body: Uint8Array, tasks: Uint32Array, names: Uint8Array, slots:
+// EventScanner.findMembers(body: Uint8Array, tasks: Uint32Array, texts: Uint8Array, slots:
 // Uint32Array, found: Uint32Array, changes: Uint32Array): number. Returns the number of entries.
 // The number may exceed the space in `found`; then only the entries that fit are written.
 //
-// findNames(body: Uint8Array, table: Uint32Array, slots: Uint32Array, tasks: Uint32Array): void.
+// planRows(body: Uint8Array, table: Uint32Array, slots: Uint32Array, tasks: Uint32Array): void.
 // Both write their results to `tasks`, which has the words of RowTasks.
 //
 // changeItems(body: Uint8Array, table: Uint32Array, changes: Uint32Array, texts: Uint8Array,
@@ -16,7 +16,7 @@
 #include "call.h"
 #include "change_items.h"
 #include "find_members.h"
-#include "find_names.h"
+#include "plan_rows.h"
 #include "value_hash.h"
 
 namespace penstock {
@@ -80,7 +80,7 @@ bool get_tasks(napi_env env, napi_value value, const Table& table, RowTasks& tas
          tasks.first <= row_capacity - tasks.count;
 }
 
-napi_value find_names_call(napi_env env, napi_callback_info info) {
+napi_value plan_rows_call(napi_env env, napi_callback_info info) {
   size_t count = 4;
   napi_value arguments[4];
   Body body{};
@@ -90,13 +90,12 @@ napi_value find_names_call(napi_env env, napi_callback_info info) {
   if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 4 ||
       !get_body(env, arguments[0], body) || !get_table(env, arguments[1], table) ||
       !get_words(env, arguments[2], slots) || !get_tasks(env, arguments[3], table, tasks)) {
-    return throw_type_error(env,
-                            "findNames: expects a body, a table, slots, and tasks of its rows");
+    return throw_type_error(env, "planRows: expects a body, a table, slots, and tasks of its rows");
   }
   const size_t slot_count = slots.length / kNameWords;
   if (!is_power_of_two(slot_count))
-    return throw_type_error(env, "findNames: the number of slots must be a power of two");
-  find_names(body.bytes, body.length, tasks, {slots.words, slot_count});
+    return throw_type_error(env, "planRows: the number of slots must be a power of two");
+  plan_rows(body.bytes, body.length, tasks, {slots.words, slot_count});
   return nullptr;
 }
 
@@ -107,15 +106,15 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   napi_value arguments[6];
   napi_value self = nullptr;
   Body body{};
-  Body names_text{};
+  Body texts{};
   Table slots{};
   Table found{};
   Table changes{};
   if (napi_get_cb_info(env, info, &count, arguments, &self, nullptr) != napi_ok || count < 6 ||
-      !get_body(env, arguments[0], body) || !get_body(env, arguments[2], names_text) ||
+      !get_body(env, arguments[0], body) || !get_body(env, arguments[2], texts) ||
       !get_words(env, arguments[3], slots) || !get_words(env, arguments[4], found) ||
       !get_words(env, arguments[5], changes)) {
-    return throw_type_error(env, "findMembers: expects a body, tasks, names, slots and two lists");
+    return throw_type_error(env, "findMembers: expects a body, tasks, texts, slots and two lists");
   }
   Binding* const binding = get_idle_binding(env, self);
   if (binding == nullptr) return nullptr;
@@ -137,7 +136,7 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
   if (set_count > kSetsMax || sets_end > slots.length)
     return throw_type_error(env, "findMembers: the members to set are missing");
   const MemberNames names{
-      names_text.bytes,   names_text.length,
+      texts.bytes,        texts.length,
       head + kNamesWords, slot_count,
       head[kNamesFlags],  head[kNamesFilterLow] | uint64_t{head[kNamesFilterHigh]} << 32,
       head + slots_end,   set_count,
@@ -160,7 +159,7 @@ napi_value find_members_call(napi_env env, napi_callback_info info) {
 
 bool set_members(napi_env env, napi_value exports) {
   const napi_property_descriptor functions[] = {method("changeItems", change_items_call),
-                                                method("findNames", find_names_call)};
+                                                method("planRows", plan_rows_call)};
   return napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) ==
          napi_ok;
 }

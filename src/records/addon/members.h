@@ -9,7 +9,7 @@ namespace penstock {
 /** A method of EventScanner. */
 napi_value find_members_call(napi_env env, napi_callback_info info);
 
-/** Adds `changeItems` and `findNames` to the module's exports. */
+/** Adds `changeItems` and `planRows` to the module's exports. */
 bool set_members(napi_env env, napi_value exports);
 
 }  // namespace penstock

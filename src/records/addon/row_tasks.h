@@ -14,7 +14,7 @@ enum RowTasksWord : uint32_t {
   kTasksCount = 1,
   /** Maximum bytes of an item whose members are found. */
   kTasksItemBytesMax = 2,
-  /** The results of findNames: numbers of rows that are ruled, and of those with these tasks. */
+  /** The results of planRows: numbers of rows that are ruled, and of those with these tasks. */
   kTasksRuled = 3,
   kTasksUnknown = 4,
   kTasksMembers = 5,
@@ -30,8 +30,8 @@ enum RowTasksWord : uint32_t {
 
 /** The words of a row. */
 enum RowTaskWord : uint32_t {
-  /** The value of the event's name. If the name is unknown, the index of the slot for it. */
-  kTaskValue = 0,
+  /** The index of the slot that has the event's name, or that is for it if the name is unknown. */
+  kTaskSlot = 0,
   kTaskKind = 1,
   /**
    * Of a row to list: the offset of the checks of its schema, or 0. Of a row to edit: a bit for

@@ -8,7 +8,7 @@ import { FieldShift, Header, Row, TokenType } from "../../../src/records/table.t
 
 const nameBytesMax = (KnownName.Words - KnownName.Text) * Uint32Array.BYTES_PER_ELEMENT;
 
-export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots, tasks) => {
+export const planRowsInSlots: NameFunctions["planRows"] = (body, table, slots, tasks) => {
   const [first, count] = [tasks[RowTasks.First]!, tasks[RowTasks.Count]!];
   const known = slotsByName(slots);
   const kinds: number[] = [];
@@ -19,12 +19,12 @@ export const findNamesInSlots: NameFunctions["findNames"] = (body, table, slots,
     const slot = name === undefined ? undefined : known.get(name);
     let kind: number = isPlain({ table, row }) ? TaskKind.Unread : TaskKind.Rewrite;
     if (slot !== undefined) {
-      tasks[task + RowTask.Value] = slots[slot + KnownName.Value]!;
+      tasks[task + RowTask.Slot] = slot / KnownName.Words;
       kind = slots[slot + KnownName.Kind]!;
       tasks[task + RowTask.Argument] = slots[slot + KnownName.Argument]!;
     } else if (name !== undefined) {
       kind = TaskKind.Unknown;
-      tasks[task + RowTask.Value] = freeSlotOf(slots);
+      tasks[task + RowTask.Slot] = freeSlotOf(slots);
     }
     if (kind === TaskKind.Sampled) {
       const max = tasks[task + RowTask.Argument]!;

@@ -19,7 +19,7 @@ import {
 import { changeItemsByScan } from "./item-changes.ts";
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./keys.ts";
 import { findMembersInTree } from "./members.ts";
-import { findNamesInSlots } from "./names.ts";
+import { planRowsInSlots } from "./names.ts";
 import { normaliseText } from "./normalise.ts";
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./parse.ts";
 import { measureNumbers, measureRepair, repairBody } from "./repair.ts";
@@ -84,7 +84,7 @@ export function createReferenceScanner(rows: number = rowsMax): BackgroundScanne
 
 class ReferenceScanner implements BackgroundScanner {
   readonly table: Uint32Array;
-  readonly findNames = findNamesInSlots;
+  readonly planRows = planRowsInSlots;
   readonly #rows: number;
   readonly #header: Uint32Array;
   #items: readonly JsonChild[] = [];

@@ -148,7 +148,8 @@ export function writeWithAdditions(
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
   if (type === TokenType.Absent) {
-    const at = target.write(`{"properties":{${additions}},`, "utf8");
+    const separator = isBlank(body, itemStart + 1, itemEnd) ? "" : ",";
+    const at = target.write(`{"properties":{${additions}}${separator}`, "utf8");
     return at + body.copy(target, at, itemStart + 1, itemEnd);
   }
   let at = body.copy(target, 0, itemStart, start);

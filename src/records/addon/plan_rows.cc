@@ -1,4 +1,4 @@
-#include "find_names.h"
+#include "plan_rows.h"
 
 #include <cstring>
 
@@ -26,7 +26,17 @@ uint32_t last_word(const uint8_t* name, size_t length) noexcept {
 
 uint32_t mixed(uint32_t hash, uint32_t word) noexcept { return (hash ^ word) * 0x85ebca6b; }
 
-/** Writes the value, the kind and the argument of a name. */
+uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept {
+  constexpr size_t kStep = sizeof(uint32_t);
+  uint32_t hash = static_cast<uint32_t>(length);
+  for (size_t at = 0; at + kStep < length; at += kStep) hash = mixed(hash, word_at(name + at));
+  hash = mixed(hash, last_word(name, length));
+  // The upper bits depend on all bytes, and are folded into the lower ones.
+  hash = (hash ^ hash >> 16) * 0xc2b2ae35;
+  return hash ^ hash >> 15;
+}
+
+/** Writes the slot, the kind and the argument of a name. */
 void take_name(const KnownNames& names, const uint8_t* name, size_t length,
                uint32_t* task) noexcept {
   const uint32_t hash = known_name_hash(name, length);
@@ -41,13 +51,13 @@ void take_name(const KnownNames& names, const uint8_t* name, size_t length,
       break;
     }
     if (slot[kNameBytes] == length && std::memcmp(slot + kNameText, name, length) == 0) {
-      task[kTaskValue] = slot[kNameValue];
+      task[kTaskSlot] = static_cast<uint32_t>(index);
       task[kTaskKind] = slot[kNameKind];
       task[kTaskArgument] = slot[kNameArgument];
       return;
     }
   }
-  task[kTaskValue] = static_cast<uint32_t>(free);
+  task[kTaskSlot] = static_cast<uint32_t>(free);
   task[kTaskKind] = kUnknownRow;
 }
 
@@ -83,18 +93,8 @@ uint32_t sample_hash(const uint8_t* id, size_t length) noexcept {
   return hash ^ hash >> 16;
 }
 
-uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept {
-  constexpr size_t kStep = sizeof(uint32_t);
-  uint32_t hash = static_cast<uint32_t>(length);
-  for (size_t at = 0; at + kStep < length; at += kStep) hash = mixed(hash, word_at(name + at));
-  hash = mixed(hash, last_word(name, length));
-  // The upper bits depend on all bytes, and are folded into the lower ones.
-  hash = (hash ^ hash >> 16) * 0xc2b2ae35;
-  return hash ^ hash >> 15;
-}
-
-void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
-                const KnownNames& names) noexcept {
+void plan_rows(const uint8_t* text, size_t length, const RowTasks& rows,
+               const KnownNames& names) noexcept {
   const uint32_t* row = rows.table + kHeaderWords + rows.first * kRowWords;
   uint32_t* task = rows.words + kTasksRows;
   const uint32_t bytes_max = rows.words[kTasksItemBytesMax];

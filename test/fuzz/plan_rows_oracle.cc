@@ -1,10 +1,10 @@
-#include "find_names_oracle.h"
+#include "plan_rows_oracle.h"
 
 #include <cstring>
 #include <iterator>
 
 #include "check.h"
-#include "find_names.h"
+#include "plan_rows.h"
 #include "random.h"
 
 namespace fuzz {
@@ -45,7 +45,8 @@ uint32_t kind_of(const std::vector<uint8_t>& text, const uint32_t* row, uint32_t
   return penstock::needs_members(kind) && is_large ? uint32_t{penstock::kTooLargeRow} : kind;
 }
 
-/** Returns an argument that is often the hash of the distinct id, or one less. */
+/** Returns an argument that is often the hash of the distinct id, or one less.
+ */
 uint32_t argument_of(const std::vector<uint8_t>& text, const uint32_t* row, Random& random) {
   const auto [start, length] = text_of(row, penstock::kDistinctId);
   const bool is_in_text = length <= text.size() && start <= text.size() - length;
@@ -66,7 +67,7 @@ struct Known {
 
   void find(const std::vector<uint8_t>& text, const Words& table) {
     const penstock::RowTasks rows{table.data(), 0, tasks[penstock::kTasksCount], tasks.data()};
-    penstock::find_names(text.data(), text.size(), rows, {slots.data(), kSlots});
+    penstock::plan_rows(text.data(), text.size(), rows, {slots.data(), kSlots});
   }
 };
 
@@ -93,20 +94,19 @@ void check_names(const std::vector<uint8_t>& text, const Words& table, uint32_t 
       const auto [start, length] = text_of(row, penstock::kEvent);
       check(start + length <= text.size() && length <= penstock::kNameBytesMax,
             "a name that is found is in the text");
-      const uint32_t slot = task[penstock::kTaskValue];
-      check(slot < kSlots, "a value is that of a slot");
+      const uint32_t slot = task[penstock::kTaskSlot];
+      check(slot < kSlots, "a slot is in the table");
       uint32_t* const words = &known.slots[size_t{slot} * penstock::kNameWords];
       if (kind == penstock::kUnknownRow) {
         const uint32_t argument = argument_of(text, row, random);
         words[penstock::kNameBytes] = static_cast<uint32_t>(length);
-        words[penstock::kNameValue] = slot;
         words[penstock::kNameKind] = kKinds[random.below(std::size(kKinds))];
         words[penstock::kNameArgument] = argument;
         std::memcpy(words + penstock::kNameText, &text[start], length);
       } else if (time == 1) {
         check(words[penstock::kNameBytes] == length &&
                   std::memcmp(words + penstock::kNameText, &text[start], length) == 0,
-              "a value is that of the name");
+              "a slot is that of the name");
         check(task[penstock::kTaskArgument] == words[penstock::kNameArgument],
               "the argument is that of the name");
         check(

@@ -1,6 +1,6 @@
-// Finds the event names of rows in a hash table of known names, and writes what is to do with each
-// row. Independent of Node. The rules of a project fill the table with the names that its events
-// have. `../name-table.ts` documents the layout, and a test checks that both files agree.
+// Writes what is to do with each row, from a hash table of known event names. Independent of Node.
+// The rules of a project fill the table with the names that its events have. `../name-table.ts`
+// documents the layout, and a test checks that both files agree.
 //
 // The offsets of the table of rows are not trusted. No byte outside the text, the rows, the slots
 // and the tasks is touched.
@@ -15,11 +15,10 @@ namespace penstock {
 enum KnownName : uint32_t {
   kNameBytes = 0,
   /** The words of the rows whose events have the name. */
-  kNameValue = 1,
-  kNameKind = 2,
-  kNameArgument = 3,
-  kNameText = 4,
-  kNameWords = 20,
+  kNameKind = 1,
+  kNameArgument = 2,
+  kNameText = 3,
+  kNameWords = 19,
 };
 /**
  * Number of slots that can have a name. With a limit, a client that fills the table or chooses
@@ -41,11 +40,8 @@ struct KnownNames {
   size_t slot_count;
 };
 
-/** The hash of a name, which `../few-names.ts` computes as well. */
-uint32_t known_name_hash(const uint8_t* name, size_t length) noexcept;
-
 /** Writes the words of each row, and the counts of tasks. */
-void find_names(const uint8_t* text, size_t length, const RowTasks& rows,
-                const KnownNames& names) noexcept;
+void plan_rows(const uint8_t* text, size_t length, const RowTasks& rows,
+               const KnownNames& names) noexcept;
 
 }  // namespace penstock
