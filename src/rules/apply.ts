@@ -13,14 +13,7 @@ import {
   typeAt,
 } from "../records/item-view.ts";
 import { isEmptyArray } from "../records/property-check.ts";
-import {
-  createRowTasks,
-  editingRulesMax,
-  listRow,
-  needsMembers,
-  RowTasks,
-  TaskKind,
-} from "../records/row-tasks.ts";
+import { createRowTasks, editingRulesMax, listRow, RowTasks } from "../records/row-tasks.ts";
 import { SampleHash, sampleHash } from "../records/sample-hash.ts";
 import { FieldShift, Header, type MemberFinder, Row, TokenType } from "../records/table.ts";
 import { stringBeginning } from "../records/token-beginning.ts";
@@ -157,21 +150,12 @@ export class RuleApplier {
    * Applies the rules of the plan to a plain item. `row` is the index of its row. `hasMembers`:
    * whether its members were found.
    */
-  apply(
-    item: ItemView,
-    plan: Plan,
-    row: number,
-    hasMembers: boolean = needsMembers(plan.task.kind),
-  ): Outcome {
+  apply(item: ItemView, plan: Plan, row: number, hasMembers: boolean): Outcome {
     this.#begin(item);
     this.#schema = plan.schema;
     if (hasMembers) {
       const { cookieless, urls } = this.#rules;
-      const hasListed = this.#members.open(item, row);
-      if (!hasListed && plan.task.kind === TaskKind.ListIfAny) {
-        this.check = plan.schema?.valid;
-        return Outcome.Same;
-      }
+      this.#members.open(item, row);
       if (cookieless !== undefined && this.#isTruthy(cookieless.flagPath)) {
         const outcome = this.#setCookielessIds(cookieless);
         if (outcome !== Outcome.Changed) return outcome;

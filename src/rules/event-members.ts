@@ -153,27 +153,24 @@ export class EventMembers implements SchemaMembers {
 
   /**
    * Starts with the item of a row. The rows must be opened in ascending order. Rows without an entry
-   * can be omitted. Returns whether the item has a listed member, or may be invalid.
+   * can be omitted.
    */
-  open(item: ItemView, row: number): boolean {
+  open(item: ItemView, row: number): void {
     this.openNone(item);
     this.#openSchema(row);
     const found = this.#found;
     const count = this.#entryCount;
-    let hasMembers = this.#isJudged && !this.isValid;
     while (this.#end < count) {
       const at = this.#end * Found.Words;
       if (found[at + Found.Row] !== row) break;
       const path = found[at + Found.Path]!;
       this.#states[this.#end] = State.Sent;
-      if (path !== FoundPath.Container) hasMembers = true;
       if (path !== FoundPath.Container && path !== FoundPath.Unnamed) {
         this.#before[this.#end] = this.#lastOf(path);
         this.#last[path] = this.#end + 1;
       }
       this.#end++;
     }
-    return hasMembers;
   }
 
   #openSchema(row: number): void {

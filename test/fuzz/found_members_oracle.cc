@@ -346,6 +346,13 @@ void check_changes(const std::vector<uint8_t>& text, Words table, const Found& f
   check(at == found.changes.size(), "the changes end where their list ends");
 }
 
+/** Returns whether any entry is not that of an object. */
+bool has_member(const Words& entries) {
+  for (size_t at = 0; at < entries.size(); at += penstock::kFoundWords)
+    if (entries[at + penstock::kFoundPath] != penstock::kContainerPath) return true;
+  return false;
+}
+
 /** Checks the entries, changes and results of rows with arbitrary tasks. */
 void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
                  const Words& table, const Names& names, Random& random) {
@@ -386,8 +393,8 @@ void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& te
     const Words of_row = entries_of(listed, row);
     const bool lists = kind == penstock::kRowToList || kind == penstock::kRowToListIfAny;
     if (lists) {
-      entries.insert(entries.end(), of_row.begin(), of_row.end());
-      const bool stays = kind == penstock::kRowToListIfAny && of_row.empty();
+      const bool stays = kind == penstock::kRowToListIfAny && !has_member(of_row);
+      if (!stays) entries.insert(entries.end(), of_row.begin(), of_row.end());
       kind = stays ? penstock::kStoredRow : penstock::kRowToList;
     }
   }

@@ -131,8 +131,9 @@ export class RulesTrial {
       applier.find(this.#scanner, body, tasks);
       for (const [row, plan] of planned.entries()) {
         if (plan === undefined) continue;
+        const hasMembers = needsMembers(plan.task.kind);
         view.row = Header.Words + row * Row.Words;
-        const outcome = applier.apply(view, plan, row);
+        const outcome = applier.apply(view, plan, row, hasMembers);
         if (rules === this.#rules) {
           this.#count(view);
           this.schemas.take(applier);

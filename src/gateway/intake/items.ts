@@ -68,6 +68,7 @@ interface ItemTakerOptions {
 }
 
 const bugsReportedMax = 32;
+const tooLargeDetail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
 const noSaltDetail =
   "The gateway does not have the salt of the day, which cookieless events need: send the request again later";
 
@@ -196,23 +197,19 @@ export class ItemTaker {
     if (!this.#isRuled) return this.#wholeItem(job, verdict) ?? cursor;
     const ruled = this.#ruledSlice!;
     const ruling = ruled.rulingOf(row);
-    if (ruling === Ruling.Stored) return cursor;
-    return this.#followRuling(job, row, ruling);
+    return ruling === Ruling.Stored ? cursor : this.#followRuling(job, row, ruling);
   }
 
   /** This is separate from the path of most events, so that V8 inlines that path. */
   #followRuling(job: Job, row: number, ofSlice: Ruling): ItemView | undefined {
     const verdict = this.#verdict;
-    const cursor = this.#cursor;
+    let item: ItemView = this.#cursor;
     let ruled = this.#ruled;
     let ruling = ofSlice;
-    let item: ItemView = cursor;
     let at = row;
-    if (ruling === Ruling.Edited) return this.#changedItem(job, ruled, row);
-    if (ruling === Ruling.Valid) return this.#validItem(item, ruled.schemaOf(row));
     if (ruling === Ruling.Unruled || ruling === Ruling.None) {
       const whole = this.#wholeItem(job, verdict);
-      if (whole === undefined || ruling === Ruling.Unruled) return whole ?? cursor;
+      if (whole === undefined || ruling === Ruling.Unruled) return whole ?? item;
       item = whole;
       ruled = this.#ruledAlone;
       at = (item.row - Header.Words) / Row.Words;
@@ -220,37 +217,40 @@ export class ItemTaker {
       if (!ruled.takeRows(job.rules!, job, items, { first: at, end: at + 1 })) return item;
       ruling = ruled.rulingOf(at);
     }
-    if (ruling === Ruling.Unruled || ruling === Ruling.Stored) return item;
-    if (ruling === Ruling.Valid) return this.#validItem(item, ruled.schemaOf(at));
-    if (ruling === Ruling.Same) return this.#applySchema(job, item, ruled.checkOf(at));
-    if (ruling === Ruling.TooLarge) {
-      const detail = `The project's rules must read the event, but it exceeds the maximum of ${slowItemBytesMax} bytes for such events`;
-      refuse(verdict, "event_too_large", detail);
-      return item;
+    switch (ruling) {
+      case Ruling.Stored:
+        return item;
+      case Ruling.Valid:
+        return this.#validItem(item, ruled.schemaOf(at));
+      case Ruling.Same:
+        return this.#applySchema(job, item, ruled.checkOf(at));
+      case Ruling.Edited:
+        return this.#changedItem(job, ruled, at);
+      case Ruling.Changed: {
+        const changed = this.#changedItem(job, ruled, at);
+        verdict.hidesAddress = ruled.isCookieless(at);
+        return isStorable(verdict) ? this.#applySchema(job, changed, ruled.checkOf(at)) : changed;
+      }
+      case Ruling.TooLarge:
+        refuse(verdict, "event_too_large", tooLargeDetail);
+        return item;
+      case Ruling.NoCookielessId:
+        verdict.drop = "no_cookieless_id";
+        verdict.detail = ruled.refusalOf(at);
+        return item;
+      case Ruling.NoSalt:
+        job.pending?.fail("unavailable", noSaltDetail);
+        return undefined;
+      case Ruling.Filtered:
+        this.#filterCode = "dropped_by_rule";
+        return undefined;
+      case Ruling.Quarantined:
+        this.#filterCode = "quarantined";
+        this.#quarantine(job, { reason: "rule", detail: "", rule: ruled.ruleOf(at)?.name });
+        return undefined;
+      default:
+        throw new Error(`row ${at} has no ruling: ${ruling}`);
     }
-    if (ruling === Ruling.NoCookielessId) {
-      verdict.drop = "no_cookieless_id";
-      verdict.detail = ruled.refusalOf(at);
-      return item;
-    }
-    if (ruling === Ruling.NoSalt) {
-      job.pending?.fail("unavailable", noSaltDetail);
-      return undefined;
-    }
-    if (ruling === Ruling.Edited) return this.#changedItem(job, ruled, at);
-    if (ruling === Ruling.Changed) {
-      const changed = this.#changedItem(job, ruled, at);
-      verdict.hidesAddress = ruled.isCookieless(at);
-      return isStorable(verdict) ? this.#applySchema(job, changed, ruled.checkOf(at)) : changed;
-    }
-    if (ruling === Ruling.Quarantined) {
-      this.#filterCode = "quarantined";
-      this.#quarantine(job, { reason: "rule", detail: "", rule: ruled.ruleOf(at)?.name });
-      return undefined;
-    }
-    if (ruling !== Ruling.Filtered) throw new Error(`row ${at} has no ruling: ${ruling}`);
-    this.#filterCode = "dropped_by_rule";
-    return undefined;
   }
 
   /** Returns the changed item in plain form. If it cannot be read, the verdict has the error. */

@@ -40,12 +40,14 @@ class Finder {
   size_t edits_end() const noexcept { return edits_end_; }
 
   /**
-   * Lists the members of a row. If it has a schema, its result comes first; if all members pass it
-   * for sure, and `only_if_any`, nothing is listed. Returns false if the text has changed.
+   * Lists the members of a row. If it has a schema, its result comes first. `only_if_any`: lists
+   * nothing if all members pass the schema for sure, or without a schema if only objects would be
+   * listed. Returns false if the text has changed.
    */
   bool list(const uint32_t* row, uint32_t number, uint32_t schema, bool only_if_any) noexcept {
     row_ = number;
     rules_ = 0;
+    has_listed_ = false;
     has_schema_ = schema != 0;
     lists_all_ = (names_.flags & kListsAll) != 0;
     const size_t entry = count_;
@@ -57,6 +59,7 @@ class Finder {
     filter_ = lists_all_ ? ~uint64_t{0} : names_.filter;
     if (!walk_fields(row)) return false;
     if (has_schema_) close_schema(row, entry, only_if_any);
+    else if (only_if_any && !has_listed_) count_ = entry;
     return true;
   }
 
@@ -204,6 +207,7 @@ class Finder {
     // The entry of an object precedes those of its members, but its end is not known yet.
     const size_t place = count_;
     count_ += is_listed;
+    has_listed_ = has_listed_ || is_listed;
     cursor = pass_value(cursor, in_properties, path);
     if (cursor == nullptr || !is_listed) return cursor;
     const uint32_t end = value_end(member.value, *cursor);
@@ -472,6 +476,8 @@ class Finder {
   /** The row that is taken, and the rules that edit members of it. */
   uint32_t row_ = 0;
   uint32_t rules_ = 0;
+  /** Whether a member of the row is listed. */
+  bool has_listed_ = false;
   bool has_schema_ = false;
   bool lists_all_ = false;
   /** Most members have no slot. */

@@ -56,8 +56,9 @@ export function findMembersInTree(
     if (!needsMembers(kind)) continue;
     if (kind === TaskKind.Edit) listRow(tasks, index);
     const listed = entriesOf(table, body, tasks[RowTasks.First]! + index, names);
-    entries.push(...listed);
-    const isStored = kind === TaskKind.ListIfAny && listed.length === 0;
+    const hasMember = listed.some((entry) => entry[Found.Path] !== FoundPath.Container);
+    const isStored = kind === TaskKind.ListIfAny && !hasMember;
+    if (!isStored) entries.push(...listed);
     tasks[at] = isStored ? TaskKind.Stored : TaskKind.List;
   }
   found.set(entries.flat().slice(0, Math.floor(found.length / Found.Words) * Found.Words));
