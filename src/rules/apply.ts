@@ -345,6 +345,8 @@ export class RuleApplier {
         return this.#members.has(path);
       case "absent":
         return !this.#members.has(path);
+      case "like":
+        return this.#isLike(path, match.patterns);
       case "equals": {
         const entry = this.#members.entryOf(path);
         if (entry === 0) return false;

@@ -45,9 +45,11 @@ export class YamlReader {
   readonly #lines = new LineCounter();
   readonly #errors: RuleError[] = [];
   readonly #text: string;
+  readonly #isNew: boolean;
 
-  constructor(text: string) {
+  constructor(text: string, isNew: boolean) {
     this.#text = text;
+    this.#isNew = isNew;
     for (let start = 0; start !== -1; ) {
       this.#lines.addNewLine(start);
       const end = text.indexOf("\n", start);
@@ -104,7 +106,7 @@ export class YamlReader {
         if (anchor !== undefined)
           this.fail(offset, `anchors (&${shown(anchor)}) are not supported: remove it`);
         if (tag !== undefined)
-          this.fail(offset, `tags (${shown(tag)}) are not supported: remove it`);
+          this.fail(offset, `tags (${shownTag(tag)}) are not supported: remove it`);
       },
     });
     if (this.#errors.length > 0) return undefined;
@@ -134,6 +136,14 @@ export class YamlReader {
     const { line, col } = this.#lines.linePos(offset);
     this.#errors.push({ line: Math.max(line, 1), column: Math.max(col, 1), message });
     return undefined;
+  }
+
+  /**
+   * Records an error of a new file. Stored files with it are used: they were applied by a release
+   * that accepted them.
+   */
+  failNew(at: Parameters<YamlReader["fail"]>[0], message: string): void {
+    if (this.#isNew) this.fail(at, message);
   }
 
   /** Returns the members of a map by name. `known` are the allowed names; undefined: all. */
@@ -252,8 +262,18 @@ function shownPlain(text: string): string {
   return text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text;
 }
 
+function shownTag(tag: string): string {
+  return shownPlain(tag.replace(/^tag:yaml\.org,2002:/, "!!"));
+}
+
 function suggestion(name: string, known: readonly string[]): string {
-  const short = name.slice(0, shownCharsMax).toLowerCase();
-  const near = nearest(known, (one) => lettersApart(short, one, typosMax(short)), typosMax(short));
+  const near = nearestName(name, known);
   return near === undefined ? `: it may have ${known.join(", ")}` : `: did you mean ${near}?`;
+}
+
+/** Returns the known name of which the name may be a typo. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  const short = name.slice(0, shownCharsMax).toLowerCase();
+  const most = typosMax(short);
+  return nearest(known, (one) => lettersApart(short, one.toLowerCase(), most), most);
 }

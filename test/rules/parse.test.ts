@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { rulesDepthMax, rulesFileBytesMax, rulesMax } from "../../src/rules/limits.ts";
-import { parseRules, parseRulesBytes } from "../../src/rules/parse.ts";
+import { parseRules, parseRulesBytes, parseStoredRules } from "../../src/rules/parse.ts";
 import { bad, rule, whole } from "./rules-kit.ts";
 
 const root = new URL("../../", import.meta.url);
@@ -16,6 +16,8 @@ function shown(parsed: ReturnType<typeof parseRules>): unknown {
     ? parsed.errors.map(({ line, column, message }) => `${line}:${column} ${message}`)
     : parsed.rules;
 }
+
+const neverMatching = "rules: [{ name: a, drop: true }, { name: b, drop: true }]";
 
 test("parseRules returns every member of a file, and the actions in the order in which they are applied", () => {
   const equals = (...values: unknown[]) => ({ kind: "equals", values });
@@ -42,6 +44,8 @@ test("parseRules returns every member of a file, and the actions in the order in
             ["beta", { kind: "exists" }],
             ["old", { kind: "absent" }],
             ["n", equals(1)],
+            ["host", { kind: "like", patterns: ["localhost*"] }],
+            ["mail", { kind: "like", patterns: ["*@a.com", "b"] }],
           ]),
         },
         actions: [{ kind: "sample", share: 0.1 }],
@@ -109,6 +113,15 @@ test("parseRules fills in what a file leaves out", () => {
 
 test.each(bad)("parseRules rejects %s", (_, text, errors) => {
   expect((outcome(text) as string[]).toSorted()).toEqual([...errors].toSorted());
+});
+
+test("parseStoredRules accepts what only new files may not have", () => {
+  const onlyNew =
+    /in which \* is an ordinary character|allow no value|does not allow|"(?:\^|\.)[^"]*" looks|it never matches/;
+  const stored = bad.filter(([, , errors]) => errors.every((error) => onlyNew.test(error)));
+  expect(stored.map(([title]) => title)).toHaveLength(5);
+  for (const [title, text] of [...stored, ["a conflict", neverMatching] as const])
+    expect(parseStoredRules(text), title).toHaveProperty("rules");
 });
 
 test("parseRules orders errors by position, and reports at most 50", () => {

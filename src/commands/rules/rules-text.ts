@@ -2,10 +2,9 @@
 
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
-import { rulesFileBytesMax } from "../../rules/limits.ts";
+import { ruleErrorsMax, rulesFileBytesMax } from "../../rules/limits.ts";
 import {
   type ParsedRules,
-  parseRules,
   parseRulesBytes,
   parseStoredRules,
   type RuleError,
@@ -78,12 +77,13 @@ export function failedCheck(
   const place = file === standardInput ? "standard input" : file;
   for (const { line, column, message } of errors)
     say(command, `${place}:${line}:${column}: ${message}`);
-  return new CommandError(`${place}: ${counted(errors.length, "error")}`);
+  const more = errors.length === ruleErrorsMax ? " (the maximum; there may be more)" : "";
+  return new CommandError(`${place}: ${counted(errors.length, "error")}${more}`);
 }
 
 /** Throws a CommandError if a stored text, written by another release, is not valid here. */
 export function requireValid(text: string, what: string): RulesFile {
-  const parsed = parseRules(text);
+  const parsed = parseStoredRules(text);
   if ("rules" in parsed) return parsed.rules;
   const { line, column, message } = parsed.errors[0]!;
   throw new CommandError(`${what} is not valid in this release: ${line}:${column}: ${message}`);
