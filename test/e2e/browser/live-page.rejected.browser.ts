@@ -44,6 +44,33 @@ test("the live page lists rejected events with their reason and their text, by p
   expect(await page.locator("#rejected-panel").isVisible()).toBe(false);
 });
 
+test("an open row of a rejected event stays open and focused if others are rejected", async () => {
+  const [delta, epsilon] = await gateway.projects(2);
+  await gateway.post("/batch/", { api_key: delta!.key, batch: [{ event: "first" }] });
+  await untilRejected(gateway, delta!, 1);
+  const page = await visitPage(browser, { address: gateway.adminUrl });
+  await page.locator("#list-rejected").click();
+  expect(await page.locator("#events-title").textContent()).toBe("Rejected events");
+  const row = page.locator("#rejected li", { hasText: delta!.id });
+  await row.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => row.locator("pre").isVisible()).toBe(true);
+  const count = await page.locator("#rejected li").count();
+  await gateway.post("/batch/", { api_key: epsilon!.key, batch: [{ event: "second" }] });
+  await untilRejected(gateway, epsilon!, 1);
+  await expect
+    .poll(() => page.locator("#rejected li").count(), { timeout: 15_000 })
+    .toBe(count + 1);
+  expect(await row.locator("details").getAttribute("open")).toBe("");
+  expect(await row.locator("summary:focus").count()).toBe(1);
+  expect(await page.locator("#rejected li .name").first().textContent()).toContain("second");
+  await page.locator("#distinct-id").fill("nobody");
+  await page.keyboard.press("Enter");
+  await expect
+    .poll(() => page.locator("#rejected-note").textContent())
+    .toContain("The distinct id does not filter this list.");
+});
+
 test("the list of rejected events stays at a reload, and is in the history", async () => {
   const [gamma] = await gateway.projects(1);
   await gateway.post("/batch/", { api_key: gamma!.key, batch: [{ event: "order" }] });
