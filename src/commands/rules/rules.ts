@@ -23,7 +23,6 @@ import { changedLines } from "./line-diff.ts";
 import {
   checkedFile,
   failedCheck,
-  type ReadRules,
   removedParts,
   requireRules,
   requireValid,
@@ -72,6 +71,7 @@ export async function apply(
         `rules apply: project ${id} ${version === 0 ? "has no rules" : `uses version ${version} of its rules`} (--if-version ${ifVersion}); nothing was changed. Compare with \`penstock rules diff ${id} FILE\``,
       );
     const removed = removedParts(found?.text ?? "", rules);
+    sayChanges(command, { before: found?.text ?? "", text, removed });
     if (removed !== undefined && !yes)
       await confirm(command, {
         command: "rules apply",
@@ -82,7 +82,7 @@ export async function apply(
     const options = { ...at, text, author, ifVersion: version };
     return await audited(command, entry, () => applyRules(connection, options));
   });
-  sayApplied(command, id, { applied, text, rules });
+  sayApplied(command, id, applied);
   if (applied.isNew) say(command, `in use within 2 s: ${summaryOf(rules)}`);
 }
 
@@ -95,32 +95,40 @@ export async function rollback(
   const from = versionOf("rules rollback", versionText);
   const author = authorOf(command);
   const entry = { change: "rules rollback", project: id, to: from };
-  const { applied, text, rules } = await changedRegistry(
-    command,
-    entry,
-    async (connection, place) => {
-      const at = { ...place, id };
-      const { text } = await requireVersion(connection, { ...at, version: from });
-      const rules = requireValid(text, `version ${from} of project ${id}`);
-      return { applied: await applyRules(connection, { ...at, text, author, from }), text, rules };
-    },
-  );
-  sayApplied(command, id, { applied, text, rules });
+  const applied = await changedRegistry(command, entry, async (connection, place) => {
+    const at = { ...place, id };
+    const { text } = await requireVersion(connection, { ...at, version: from });
+    const rules = requireValid(text, `version ${from} of project ${id}`);
+    const before = (await currentRules(connection, at)).found?.text ?? "";
+    sayChanges(command, { before, text, removed: removedParts(before, rules) });
+    return await applyRules(connection, { ...at, text, author, from });
+  });
+  sayApplied(command, id, applied);
+}
+
+interface ChangedText {
+  readonly before: string;
+  readonly text: string;
+  readonly removed: string | undefined;
+}
+
+/** Prints the changed lines, and what the new text no longer has. */
+function sayChanges(command: ConfiguredCommand, { before, text, removed }: ChangedText): void {
+  const lines = changedLines(before, text);
+  if (lines.length === 0 && before !== text) say(command, "only the ends of lines differ");
+  for (const line of lines) say(command, line);
+  if (removed !== undefined) say(command, `removes ${removed}`);
 }
 
 function sayApplied(
   command: ConfiguredCommand,
   id: string,
-  { applied, text, rules }: ReadRules & { readonly applied: AppliedRules },
+  { version, before, isNew }: AppliedRules,
 ): void {
-  const { version, before, isNew } = applied;
   if (!isNew) {
     say(command, `project ${id}: nothing to change: version ${version} has this text`);
     return;
   }
-  for (const line of changedLines(before?.text ?? "", text)) say(command, line);
-  const removed = removedParts(before?.text ?? "", rules);
-  if (removed !== undefined) say(command, `removes ${removed}`);
   const was = before === undefined ? "it had no rules" : `was ${before.version}`;
   say(command, `project ${id}: version ${version} of its rules (${was})`);
 }
@@ -187,6 +195,13 @@ export async function history(
     say(command, line);
 }
 
+/** What `diff` compares. */
+interface Side {
+  readonly text: string;
+  readonly version?: number;
+  readonly file?: string | undefined;
+}
+
 /**
  * Prints the changed lines: without versions, from the version before to the one in use; with one
  * version or file, between it and the one in use; with two versions, from the first to the second.
@@ -208,27 +223,27 @@ export async function diff(
   const versions = (isFile ? [] : [first, second])
     .filter((text) => text !== undefined)
     .map((text) => versionOf("rules diff", text));
-  const [from, to] = await atRegistry(command, async (connection, place) => {
+  const none: Side = { text: "" };
+  const [from, to] = await atRegistry(command, async (connection, place): Promise<[Side, Side]> => {
     const at = { ...place, id };
     const [one, other] = await Promise.all(
       versions.map((version) => requireVersion(connection, { ...at, version })),
     );
     if (one !== undefined && other !== undefined) return [one, other];
+    if (file !== undefined)
+      return [(await rulesInUse(connection, at)) ?? none, { ...file, file: first }];
     const inUse = await requireInUse(connection, at);
     if (one !== undefined) return [one, inUse];
-    if (file !== undefined) return [inUse, file];
     const earlier = (await versionsOf(connection, at)).filter((one) => one < inUse.version);
     const before = earlier.at(-1);
     const found = before && (await readVersion(connection, { ...at, version: before }));
-    return [found || { text: "" }, inUse];
+    return [found || none, inUse];
   });
-  const name = (side: object) =>
-    "version" in side ? `version ${String(side.version)}` : (first ?? "no rules");
+  const name = ({ version, file }: Side) =>
+    file ?? (version === undefined ? "no rules" : `version ${version}`);
   const lines = changedLines(from.text, to.text);
-  say(
-    command,
-    `project ${id}: ${name(from)} and ${name(to)}${lines.length === 0 ? " have the same lines" : ""}`,
-  );
+  const same = lines.length === 0 ? " have the same lines" : "";
+  say(command, `project ${id}: ${name(from)} and ${name(to)}${same}`);
   for (const line of lines) say(command, line);
 }
 

@@ -81,6 +81,11 @@ test("rules history, diff and rollback work on the stored versions", async () =>
   );
   expect((await rules("diff", "log", "2", "1")).out).toContain("-   - name: no-emails\n");
   expect((await rules("diff", "log", fileOf(first))).out).toContain("-   - name: no-emails\n");
+  await addProject(connection, { ...place, id: "unruled" });
+  const file = fileOf("rules: []\n");
+  expect((await rules("diff", "unruled", file)).out).toBe(
+    `project unruled: no rules and ${file}\n+ rules: []\n`,
+  );
   expect((await rules("diff", "log", "2")).out).toBe(
     "project log: version 2 and version 2 have the same lines\n",
   );
@@ -116,6 +121,10 @@ test("rules apply asks for confirmation if rules, schemas or privacy are removed
     "rules apply: cannot ask for confirmation without a terminal. Confirm with --yes",
     [],
   ]);
+  expect(unasked.out).toContain(
+    `- privacy: { ip: drop, cut_fragment: true }\n- rules:\n-   - name: no-pings\n`,
+  );
+  expect(unasked.out).toMatch(/^removes 1 rule \(no-pings\); 1 schema \(order\);.*\n$/m);
   const denied = await apply(less, [], "no");
   expect(denied.err).toContain(
     `This replaces all rules of project less, and removes ${removed}. \`penstock rules rollback less 1\` undoes it. Type less to confirm: `,
@@ -127,6 +136,14 @@ test("rules apply asks for confirmation if rules, schemas or privacy are removed
   expect(confirmed.out).toContain(`removes ${removed}\nproject less: version 2 of its rules`);
   const last = await apply("rules: []\n", ["--yes"]);
   expect(last.out).toContain("removes 1 rule (no-emails); privacy (ip truncate)\n");
+});
+
+test("rules apply names a change of nothing but the ends of lines", async () => {
+  await addProject(connection, { ...place, id: "ends" });
+  await rules("apply", "ends", fileOf(first));
+  expect((await rules("apply", "ends", fileOf(first.replaceAll("\n", "\r\n")))).out).toBe(
+    "only the ends of lines differ\nproject ends: version 2 of its rules (was 1)\nin use within 2 s: 1 rule; 0 schemas\n",
+  );
 });
 
 test("rules apply --if-version fails if another version is in use", async () => {
