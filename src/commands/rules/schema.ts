@@ -12,7 +12,7 @@ import { TokenType } from "../../records/table.ts";
 import { ruleTextCharsMax } from "../../rules/limits.ts";
 import type { RulesFile } from "../../rules/rules-file.ts";
 import { type LearnedSchema, SchemaLearner } from "../../rules/schema-learner.ts";
-import { typesOf } from "../../rules/schema-types.ts";
+import { hiddenCharacter as hidden, typesOf } from "../../rules/schema-types.ts";
 import { CommandError, type ConfiguredCommand, note, usageExitCode } from "../context.ts";
 import { clocksApartMsMax, streamsOf } from "../export/export.ts";
 import { wholeMessages } from "../export/whole-messages.ts";
@@ -155,8 +155,6 @@ export function proposal(
   return text.replace(hiddenInText, escaped);
 }
 
-/** Control characters and other characters that a reader of the file cannot see. */
-const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
 const hiddenInText = new RegExp(`(?!\n)${hidden.source}`, "gu");
 
 /** Returns the escapes of a character in a double-quoted text of YAML. */
