@@ -4,6 +4,7 @@
 
 import {
   Composer,
+  type ErrorCode,
   isAlias,
   isMap,
   isScalar,
@@ -39,6 +40,16 @@ export interface Member {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to reject
 const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 const shownCharsMax = 60;
+
+const separator = "is a comma, a line break or a quote missing before it?";
+/** What to check after an error of the library, whose messages name only the state of its parser. */
+const yamlHints: { readonly [Code in ErrorCode]?: string } = {
+  BLOCK_AS_IMPLICIT_KEY:
+    "indent the members of a map equally, and put a text with a colon in quotes",
+  BLOCK_IN_FLOW: separator,
+  MISSING_CHAR: "check the indentation, the quotes, and the space after each colon",
+  UNEXPECTED_TOKEN: separator,
+};
 
 /** Collects errors, and converts nodes to values. Each method returns undefined after an error. */
 export class YamlReader {
@@ -89,8 +100,15 @@ export class YamlReader {
     });
     const [document, other] = [...composer.compose(tokens, true, this.#text.length)];
     if (document === undefined) return undefined;
-    for (const { pos, message } of document.errors) this.fail(pos[0], message);
-    if (this.#errors.length > 0) return undefined;
+    const [error] = document.errors;
+    // The others are mostly its consequences.
+    if (error !== undefined) {
+      const hint = yamlHints[error.code];
+      return this.fail(
+        error.pos[0],
+        hint === undefined ? error.message : `${error.message}: ${hint}`,
+      );
+    }
     if (other !== undefined)
       return this.fail(
         other.range[0],

@@ -130,6 +130,27 @@ export const bad: readonly (readonly [title: string, text: string, errors: reado
     ["1:9 Flow sequence in block collection must be sufficiently indented and end with a ]"],
   ],
   [
+    "a member that is indented too much",
+    rule("match: { event: a }").replace("    match", "      match"),
+    [
+      "2:11 Nested mappings are not allowed in compact mappings: indent the members of a map equally, and put a text with a colon in quotes",
+    ],
+  ],
+  [
+    "a member that is indented too little",
+    rule("drop: true").replace("    drop", "   drop"),
+    [
+      "3:1 Sequence item without - indicator: check the indentation, the quotes, and the space after each colon",
+    ],
+  ],
+  [
+    "a comma that is missing",
+    '{"rules": [{"name": "a" "drop": true}]}',
+    [
+      "1:25 Unexpected double-quoted-scalar token: is a comma, a line break or a quote missing before it?",
+    ],
+  ],
+  [
     "a control character",
     "rules: []\n# \u0007\n",
     ["2:3 control character U+0007: a rules file is text in YAML, and this may be a binary file"],
