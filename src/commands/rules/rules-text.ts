@@ -68,13 +68,18 @@ export async function requireRules(
   throw new CommandError(`${message}${outcome}`);
 }
 
+/** Returns how messages name a file. */
+export function placeOf(file: string): string {
+  return file === standardInput ? "standard input" : file;
+}
+
 /** Prints the errors as `file:line:column: message`, and returns the error that ends the command. */
 export function failedCheck(
   command: ConfiguredCommand,
   file: string,
   errors: readonly RuleError[],
 ): CommandError {
-  const place = file === standardInput ? "standard input" : file;
+  const place = placeOf(file);
   for (const { line, column, message } of errors)
     say(command, `${place}:${line}:${column}: ${message}`);
   const more = errors.length === ruleErrorsMax ? " (the maximum; there may be more)" : "";

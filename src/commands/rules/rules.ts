@@ -23,6 +23,7 @@ import { changedLines } from "./line-diff.ts";
 import {
   checkedFile,
   failedCheck,
+  placeOf,
   removedParts,
   requireRules,
   requireValid,
@@ -43,7 +44,7 @@ export async function check(
     say(command, JSON.stringify({ file, ok: errors.length === 0, errors }, undefined, 2));
     if (errors.length > 0) throw new CommandError("");
   } else if ("errors" in parsed) throw failedCheck(command, file, errors);
-  else say(command, `${file}: ok: ${summaryOf(parsed.rules)}`);
+  else say(command, `${placeOf(file)}: ok: ${summaryOf(parsed.rules)}`);
 }
 
 export interface ApplyOptions {

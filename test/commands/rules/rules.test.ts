@@ -253,6 +253,12 @@ test("rules check and apply print every error with its place, and change nothing
   expect((await rules("show", "strict")).fault).toBe(
     "project strict has no rules: its events are stored as they are sent. Give it rules with `penstock rules apply strict FILE`",
   );
+  const many = fileOf(`rules:\n${"- { name: B, drop: true }\n".repeat(60)}`, "many.yaml");
+  expect((await rules("check", many)).fault).toBe(
+    `${many}: 50 errors (the maximum; there may be more)`,
+  );
+  const input = await runCommand({}, ["rules", "check", "-"], "rules: []");
+  expect(input.out).toBe("standard input: ok: 0 rules; 0 schemas\n");
   const big = fileOf(Buffer.alloc(10 * 1_048_576, "rules: []\n"), "big.yaml");
   expect((await rules("check", big)).out).toContain(`${big}:1:1: the file is larger than 262144`);
   expect((await rules("check", fileOf(first))).out).toContain("ok: 1 rule; 0 schemas");
