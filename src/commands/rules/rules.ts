@@ -24,6 +24,7 @@ import {
   checkedFile,
   failedCheck,
   placeOf,
+  type ReadRules,
   removedParts,
   requireRules,
   requireValid,
@@ -71,8 +72,7 @@ export async function apply(
       throw new CommandError(
         `rules apply: project ${id} ${version === 0 ? "has no rules" : `uses version ${version} of its rules`} (--if-version ${ifVersion}); nothing was changed. Compare with \`penstock rules diff ${id} FILE\``,
       );
-    const removed = removedParts(found?.text ?? "", rules);
-    sayChanges(command, { before: found?.text ?? "", text, removed });
+    const removed = sayChanges(command, found?.text ?? "", { text, rules });
     if (removed !== undefined && !yes)
       await confirm(command, {
         command: "rules apply",
@@ -101,24 +101,24 @@ export async function rollback(
     const { text } = await requireVersion(connection, { ...at, version: from });
     const rules = requireValid(text, `version ${from} of project ${id}`);
     const before = (await currentRules(connection, at)).found?.text ?? "";
-    sayChanges(command, { before, text, removed: removedParts(before, rules) });
+    sayChanges(command, before, { text, rules });
     return await applyRules(connection, { ...at, text, author, from });
   });
   sayApplied(command, id, applied);
 }
 
-interface ChangedText {
-  readonly before: string;
-  readonly text: string;
-  readonly removed: string | undefined;
-}
-
-/** Prints the changed lines, and what the new text no longer has. */
-function sayChanges(command: ConfiguredCommand, { before, text, removed }: ChangedText): void {
+/** Prints the changed lines, and what the new text no longer has. Returns the latter. */
+function sayChanges(
+  command: ConfiguredCommand,
+  before: string,
+  { text, rules }: ReadRules,
+): string | undefined {
   const lines = changedLines(before, text);
   if (lines.length === 0 && before !== text) say(command, "only the ends of lines differ");
   for (const line of lines) say(command, line);
+  const removed = removedParts(before, rules);
   if (removed !== undefined) say(command, `removes ${removed}`);
+  return removed;
 }
 
 function sayApplied(
