@@ -19,7 +19,7 @@ const links: readonly (readonly [RegExp, string])[] = [
 ];
 
 const code =
-  /`[^`]+`|\b(?:timestamp|offset|uuid)(?= (?:is|cannot|as)\b)|\{".*?\}(?=[.,]| or )|PENSTOCK_\w+|\$\w+|properties\.[$\w]+|penstock project \w+|\/(?:readyz|capture\/|batch\/|static\/)|\b(?:api_key|distinct_id|session_id|window_id|sent_at|Content-(?:Length|Encoding)|Transfer-Encoding|Retry-After|X-Forwarded-For|max_payload)\b/g;
+  /`[^`]+`|\b(?:timestamp|offset|uuid)(?= (?:is|cannot|as)\b)|\{".*?\}(?=[.,]| or )|PENSTOCK_\w+|\$\w+|properties\.[$\w]+(?:=\w+)?|penstock project \w+|\/(?:readyz|capture\/|batch\/|static\/)|\b(?:api_key|distinct_id|session_id|window_id|sent_at|Content-(?:Length|Encoding)|Transfer-Encoding|Retry-After|X-Forwarded-For|max_payload)\b/g;
 
 export function marked(text: string): string {
   let shown = text.replaceAll("<", "&lt;").replaceAll("|", "\\|");

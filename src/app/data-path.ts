@@ -108,7 +108,13 @@ function openQuarantine(
   { config, log, clock: { monotonicMs }, metrics, closers }: GatewayBase,
   { link, processId }: StoreSide,
 ): Quarantine | undefined {
-  if (config.rejectedBytes === 0) return undefined;
+  if (config.rejectedBytes === 0) {
+    log.info(
+      {},
+      "rejected events are only counted: PENSTOCK_REJECTED_BYTES is 0, so rules and schemas that quarantine events discard them",
+    );
+    return undefined;
+  }
   const streams = new RejectedStreams({ link, settings: config, log });
   closers.add(() => streams.close());
   const ensureStreams = () => streams.check();

@@ -23,8 +23,14 @@ function withFilters(command: Command): Command {
     .addOption(new Option("--reason <code>", "only events with this reason").choices(reasons))
     .option("--rule <name>", "only events that this rule, or the schema of this event, quarantined")
     .option("--event <name>", "only events with this name")
-    .option("--since <time>", "only events received at or after this day or time (UTC)")
-    .option("--until <time>", "only events received before this day or time (UTC)");
+    .option(
+      "--since <time>",
+      "only events received at or after this day or time (UTC), or this long ago, such as 24h",
+    )
+    .option(
+      "--until <time>",
+      "only events received before this day or time (UTC), or this long ago",
+    );
 }
 
 export function addRejected(program: Command, context: CommandContext): void {

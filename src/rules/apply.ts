@@ -337,6 +337,8 @@ export class RuleApplier {
         return this.#members.has(path);
       case "absent":
         return !this.#members.has(path);
+      case "like":
+        return this.#isLike(path, match.patterns);
       case "equals": {
         const members = this.#members;
         const entry = members.entryOf(path);

@@ -35,6 +35,7 @@ import {
   type EventSchema,
   effectProperties,
   type Match,
+  type PropertyMatch,
   type PropertyPath,
   type Rule,
   type RulesFile,
@@ -287,15 +288,23 @@ export class CompiledRules {
       ...(sdk === undefined ? [] : [this.libPath]),
       ...(sdkVersion === undefined ? [] : [this.libVersionPath]),
       ...(bot === undefined ? [] : [this.userAgentPath]),
-      ...properties.flatMap(({ path, match }) => (match.kind === "equals" ? [path] : [])),
+      ...properties.flatMap(({ path, match }) =>
+        match.kind === "equals" || match.kind === "like" ? [path] : [],
+      ),
     ];
   }
 
   #testsOf({ properties }: Match): PropertyTest[] {
     return [...(properties ?? [])].map(([path, match]) => ({
       path: this.#paths.of(path),
-      match: match.kind === "equals" ? this.#valuesOf(match.values) : match,
+      match: this.#testOf(match),
     }));
+  }
+
+  #testOf(match: PropertyMatch): PropertyTest["match"] {
+    if (match.kind === "equals") return this.#valuesOf(match.values);
+    if (match.kind !== "like") return match;
+    return { kind: "like", patterns: new TextPatterns(match.patterns) };
   }
 
   #valuesOf(values: readonly Scalar[]): PropertyTest["match"] {

@@ -2,7 +2,7 @@
 
 import type { Lane } from "../platform/base/lane.ts";
 import type { ConstantText, SetText } from "../records/found-members.ts";
-import type { Action, PropertyMatch, RuleMode, Scalar } from "./rules-file.ts";
+import type { Action, RuleMode, Scalar } from "./rules-file.ts";
 import type { TextPatterns } from "./text-patterns.ts";
 
 /** Properties that can also be members of the event itself. Their paths are the first ones. */
@@ -28,7 +28,8 @@ export function effectOf(kind: Action["kind"]): RuleEffect {
 export interface PropertyTest {
   readonly path: number;
   readonly match:
-    | Exclude<PropertyMatch, { kind: "equals" }>
+    | { readonly kind: "exists" | "absent" }
+    | { readonly kind: "like"; readonly patterns: TextPatterns }
     | {
         readonly kind: "equals";
         readonly values: ReadonlySet<Scalar>;

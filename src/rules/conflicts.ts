@@ -95,30 +95,35 @@ function conflictsWithEarlier(
       const message = `it never matches, because rule ${earlier.name} ${verb} the same events earlier: remove it or put it first`;
       return [{ index, action: "name", message }];
     }
-    const lost = removedEarlier(earlier, between, rule);
+    const lost = lostEarlier(earlier, between, rule);
     if (lost !== undefined) return [{ index, ...lost }];
   }
   return [];
 }
 
-/** The effect of a rule on a property that an earlier rule has removed from all its events. */
-function removedEarlier(
+/** The effect of a rule on a property that an earlier rule has removed or hashed in all its events. */
+function lostEarlier(
   earlier: Rule,
   between: readonly Rule[],
   rule: Rule,
 ): Omit<Conflict, "index"> | undefined {
   for (const { kind, path } of rule.actions.flatMap(changedPaths)) {
-    const remover = earlier.actions.find(
+    const loser = earlier.actions.find(
       (action) =>
         (action.kind === "remove" && action.paths.includes(path)) ||
-        (action.kind === "keepOnly" && isRemovedByKeepOnly(path, action.paths)),
+        (action.kind === "keepOnly" && isRemovedByKeepOnly(path, action.paths)) ||
+        (action.kind === "hash" && kind === "cut" && action.paths.includes(path)),
     );
-    if (remover === undefined) continue;
+    if (loser === undefined) continue;
     const isSetAgain = [earlier, ...between, rule].some(({ actions }) =>
       actions.some((action) => action.kind === "set" && action.values.has(path)),
     );
     if (isSetAgain) continue;
-    const message = `rule ${earlier.name} has removed ${path} before (${memberOf(remover.kind)}), so ${kind} has no effect: remove it here, or put this rule first`;
+    const why =
+      loser.kind === "hash"
+        ? `hashed ${path} before, so cut would shorten the hash`
+        : `removed ${path} before (${memberOf(loser.kind)}), so ${kind} has no effect`;
+    const message = `rule ${earlier.name} has ${why}: remove it here, or put this rule first`;
     return { action: memberOf(kind), message };
   }
   return undefined;

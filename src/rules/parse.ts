@@ -31,6 +31,7 @@ import {
 } from "./rules-file.ts";
 import { tooManySteps } from "./rules-work.ts";
 import { readPropertiesSchema } from "./schema-subset.ts";
+import { isGlob } from "./text-patterns.ts";
 import { type Member, type RuleError, shown, YamlReader } from "./yaml-reader.ts";
 
 export type { RuleError } from "./yaml-reader.ts";
@@ -99,9 +100,10 @@ export function parseRules(text: string): ParsedRules {
 }
 
 /**
- * Reads a version that is stored. Its work and its conflicts were checked when it was applied: a
- * release that judges them otherwise still uses it. The work is divided among turns of the event
- * loop, because a gateway answers requests meanwhile. Resolves in a turn of its own.
+ * Reads a version that is stored. Its work, its conflicts and conditions that never hold were
+ * checked when it was applied: a release that judges them otherwise still uses it. The work is
+ * divided among turns of the event loop, because a gateway answers requests meanwhile. Resolves in a
+ * turn of its own.
  */
 export async function parseStoredRules(text: string): Promise<ParsedRules> {
   const steps = parsing(text, false);
@@ -116,7 +118,7 @@ export async function parseStoredRules(text: string): Promise<ParsedRules> {
 function* parsing(text: string, isNew: boolean): Generator<void, ParsedRules> {
   const bytes = Buffer.byteLength(text);
   if (bytes > rulesFileBytesMax) return tooLarge;
-  const reader = new YamlReader(text);
+  const reader = new YamlReader(text, isNew);
   const root = yield* reader.root();
   const file = root === undefined ? undefined : new RulesReader(reader).file(root, isNew);
   const { errors } = reader;
@@ -155,8 +157,10 @@ class RulesReader {
     );
     this.#refuseSameNames(rules, schemas);
     const privacy = this.#privacy(members.get("privacy"));
-    // Finding the conflicts between very many patterns would take too long.
-    if (isNew && !this.#refuseMuchWork(rules)) this.#refuseConflicts(rules);
+    // Finding the conflicts between very many patterns would take too long, and those of a rule with
+    // an error may be false.
+    if (isNew && !this.#refuseMuchWork(rules) && this.#yaml.errors.length === 0)
+      this.#refuseConflicts(rules);
     return {
       privacy,
       rules: rules.map(({ value }) => value),
@@ -223,9 +227,9 @@ class RulesReader {
   #match(member: Member): Match | undefined {
     const members = this.#members(member, "match", matchMembers);
     if (members === undefined) return undefined;
-    if (members.size === 0)
+    if ((member.value as YAMLMap).items.length === 0)
       return this.#yaml.fail(
-        member.value ?? member.key,
+        member.value!,
         "match has no condition: remove match if the rule is for all events",
       );
     const [event, sdk, sdkVersion, properties] = [
@@ -244,11 +248,18 @@ class RulesReader {
   #propertyMatch(member: Member): PropertyMatch | undefined {
     const { name, key, value } = member;
     if (value !== null && isMap(value)) {
-      const known = ["exists", "absent"];
+      const known = ["like", "exists", "absent"];
       const members = this.#yaml.map(value, { what: name, key, known });
       const [only] = members?.values() ?? [];
-      if (only === undefined || members!.size > 1)
-        return this.#yaml.fail(value, `${name} must have one of exists: true and absent: true`);
+      if (only === undefined || members!.size > 1) {
+        if (members?.size !== value.items.length) return undefined;
+        const message = `${name} must have one of like: PATTERN, exists: true and absent: true`;
+        return this.#yaml.fail(value, message);
+      }
+      if (only.name === "like") {
+        const patterns = this.#patterns(only);
+        return patterns && { kind: "like", patterns };
+      }
       if (this.#yaml.boolean(only) === undefined) return undefined;
       if ((only.value as { value?: unknown }).value === false) {
         const other = only.name === "exists" ? "absent" : "exists";
@@ -258,12 +269,12 @@ class RulesReader {
     }
     if (value !== null && isSeq(value)) {
       const elements = this.#bounded(member, value.items as ParsedNode[]);
-      const values = elements?.map((element) => this.#scalar({ name, key, value: element }));
+      const values = elements?.map((element) => this.#compared({ name, key, value: element }));
       return (
         values && { kind: "equals", values: values.flatMap((one) => (one ? [one.value] : [])) }
       );
     }
-    const scalar = this.#scalar(member);
+    const scalar = this.#compared(member);
     const isPlain = isScalar(value) && value.type === "PLAIN";
     if (isPlain && (value.value === "exists" || value.value === "absent"))
       return this.#yaml.fail(
@@ -271,6 +282,17 @@ class RulesReader {
         `${name} is compared with the text ${value.value}: did you mean { ${value.value}: true }? For the text, use quotes`,
       );
     return scalar && { kind: "equals", values: [scalar.value] };
+  }
+
+  /** Reads a value to compare with. A glob would be compared as a text, and never be equal. */
+  #compared(member: Member): { value: Scalar } | undefined {
+    const scalar = this.#scalar(member);
+    if (typeof scalar?.value === "string" && isGlob(scalar.value))
+      this.#yaml.failNew(
+        member.value!,
+        `${member.name} is compared with the text ${shown(scalar.value)}, in which * is an ordinary character: for a glob, write { like: ${shown(scalar.value)} }`,
+      );
+    return scalar;
   }
 
   #action(member: Member): Action | undefined {
@@ -348,6 +370,11 @@ class RulesReader {
     const number = version && this.#yaml.number(version);
     if (number !== undefined && !(Number.isSafeInteger(number) && number > 0))
       this.#yaml.fail(version!.value!, `version must be a whole number above 0 (got ${number})`);
+    if (name !== undefined && isGlob(name))
+      this.#yaml.failNew(
+        event!.value!,
+        `the event of a schema is an exact name, in which * is an ordinary character (got ${shown(name)}): write a schema for each event`,
+      );
     const schema = properties && readPropertiesSchema(this.#yaml, properties);
     if (name === undefined || number === undefined || schema === undefined) return undefined;
     return { event: name, version: number, mode, properties: schema };
@@ -464,11 +491,9 @@ class RulesReader {
   #patterns(member: Member): string[] | undefined {
     const texts = this.#textNodes(member, { orOne: true });
     for (const { text, node } of texts ?? []) {
-      if (/^\/.*\/[dgimsuvy]*$/.test(text))
-        this.#yaml.fail(
-          node,
-          `${shown(text)} looks like a regular expression: in a pattern, * matches any characters`,
-        );
+      const message = `${shown(text)} looks like a regular expression: in a pattern, * matches any characters, and every other character only itself`;
+      if (/^\/.*\/[dgimsuvy]*$/.test(text)) this.#yaml.fail(node, message);
+      else if (/^\^|^\.\*/.test(text)) this.#yaml.failNew(node, message);
     }
     return texts?.map(({ text }) => text);
   }

@@ -43,7 +43,7 @@ export interface Match {
   /** Exact texts or globs of `properties.$lib_version`. */
   readonly sdkVersion?: readonly string[] | undefined;
   readonly lane?: Lane | undefined;
-  /** Values that a property must equal (one of them), or `exists` / `absent`. */
+  /** Values that a property must equal (one of them), patterns, or `exists` / `absent`. */
   readonly properties?: ReadonlyMap<PropertyPath, PropertyMatch> | undefined;
   /** Whether the User-Agent of the request, or `$raw_user_agent`, is a known bot. */
   readonly bot?: boolean | undefined;
@@ -51,6 +51,8 @@ export interface Match {
 
 export type PropertyMatch =
   | { readonly kind: "equals"; readonly values: readonly Scalar[] }
+  /** Exact texts or globs. */
+  | { readonly kind: "like"; readonly patterns: readonly string[] }
   | { readonly kind: "exists" }
   | { readonly kind: "absent" };
 

@@ -29,7 +29,9 @@ function described(description: string, schema: object): object {
   return { description, ...schema };
 }
 
-const pattern = { ...text, not: { pattern: "^/.*/[dgimsuvy]*$" } };
+/** In a condition, a text with a glob is an error. */
+const compared = { ...scalar, pattern: "^[^*]*$" };
+const pattern = { ...text, not: { pattern: "^(?:/.*/[dgimsuvy]*$|\\^|\\.\\*)" } };
 const path = {
   ...text,
   pattern: "^(?:\\$set\\.|\\$set_once\\.)?(?:[^*.\\\\]|\\\\[.\\\\])+$",
@@ -58,8 +60,18 @@ const match = {
 
 const condition = {
   anyOf: [
-    described("The value that the property must equal.", ref("scalar")),
-    described("The property must equal one of these values.", listOf(ref("scalar"))),
+    described("The value that the property must equal.", ref("compared")),
+    described("The property must equal one of these values.", listOf(ref("compared"))),
+    {
+      type: "object",
+      required: ["like"],
+      additionalProperties: false,
+      properties: {
+        like: described("Texts of the property. * matches any characters.", {
+          ...oneOrMore(ref("pattern")),
+        }),
+      },
+    },
     ...["exists", "absent"].map((name) => ({
       type: "object",
       required: [name],
@@ -138,7 +150,7 @@ const eventSchema = {
   required: ["event", "version", "properties"],
   additionalProperties: false,
   properties: {
-    event: described("The exact name of the event.", ref("text")),
+    event: described("The exact name of the event.", { ...text, pattern: "^[^*]*$" }),
     version: described("The version of the schema.", { type: "integer", minimum: 1 }),
     mode: described(
       "observe, the default, counts. stamp adds the result to the record. quarantine stores wrong events in quarantine.",
@@ -189,6 +201,7 @@ export function rulesSchema(): object {
     $defs: {
       text,
       scalar,
+      compared,
       pattern,
       path,
       removed_path: {

@@ -79,7 +79,10 @@ function stepsOfRule({ match, actions }: Rule): number {
     1,
     conditions.filter((one) => one !== undefined).length,
     ...[...event, ...sdk, ...sdkVersion].filter(isGlob).map(ofGlob),
-    ...[...(properties?.keys() ?? [])].map(ofPath),
+    ...[...(properties ?? [])].flatMap(([path, test]) => [
+      ofPath(path),
+      ...(test.kind === "like" ? test.patterns.filter(isGlob).map(ofGlob) : []),
+    ]),
     ...actions.map(ofAction),
   ]);
 }

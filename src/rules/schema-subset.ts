@@ -4,7 +4,7 @@ import { isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
 import { elementsMax, ruleTextCharsMax, schemaLevelsMax, schemaMembersMax } from "./limits.ts";
 import type { Scalar } from "./rules-file.ts";
 import { patternError } from "./schema-pattern.ts";
-import { type Member, shown, type YamlReader } from "./yaml-reader.ts";
+import { type Member, nearestName, shown, type YamlReader } from "./yaml-reader.ts";
 
 export const schemaTypes: readonly string[] = [
   "object",
@@ -78,6 +78,7 @@ const descriptionCharsMax = 1_000;
 const unsupported: Readonly<Record<string, string>> = {
   $ref: "a schema cannot refer to itself or to another: write it out",
   patternProperties: "list the properties",
+  format: "use pattern, such as ^[^@]+@[^@]+$ for an e-mail address",
 };
 
 /** Keywords that are only about values of some types. */
@@ -130,9 +131,64 @@ function readSchema(yaml: YamlReader, { key, value }: Member, counts: Nesting): 
   counts.level--;
   const { type } = schema as { type?: string | readonly string[] };
   const types = [type ?? []].flat();
-  if (types.length > 0 && types.every((one) => schemaTypes.includes(one)))
+  if (types.length > 0 && types.every((one) => schemaTypes.includes(one))) {
     refuseKeywordsOfOtherTypes(yaml, value as YAMLMap, types);
+    refuseValuesOfOtherTypes(yaml, members, types);
+  }
+  refuseEmptyRanges(yaml, members);
   return schema;
+}
+
+/** Pairs of keywords, and whether they allow a value if they are equal. */
+const ranges: readonly (readonly [low: string, high: string, isAtEqual: boolean])[] = [
+  ["minimum", "maximum", true],
+  ["exclusiveMinimum", "maximum", false],
+  ["minimum", "exclusiveMaximum", false],
+  ["exclusiveMinimum", "exclusiveMaximum", false],
+  ["minLength", "maxLength", true],
+  ["minItems", "maxItems", true],
+];
+
+function refuseEmptyRanges(yaml: YamlReader, members: ReadonlyMap<string, Member>): void {
+  for (const [low, high, isAtEqual] of ranges) {
+    const least = scalarIn(members.get(low)?.value);
+    const most = scalarIn(members.get(high)?.value);
+    if (typeof least !== "number" || typeof most !== "number") continue;
+    if (least > most || (least === most && !isAtEqual))
+      yaml.failNew(
+        members.get(high)!.value!,
+        `${low} ${least} and ${high} ${most} allow no value: correct one of them`,
+      );
+  }
+}
+
+/** Refuses values of `const` and `enum` that the type next to them does not allow. */
+function refuseValuesOfOtherTypes(
+  yaml: YamlReader,
+  members: ReadonlyMap<string, Member>,
+  types: readonly string[],
+): void {
+  for (const name of ["const", "enum"]) {
+    const value = members.get(name)?.value;
+    for (const node of isSeq(value) ? (value.items as ParsedNode[]) : [value]) {
+      const scalar = scalarIn(node);
+      if (scalar === undefined || typesOfScalar(scalar).some((type) => types.includes(type)))
+        continue;
+      yaml.failNew(
+        node!,
+        `${name} has ${yaml.shown(node!)}, which the type ${types.join(", ")} does not allow: correct one of them`,
+      );
+    }
+  }
+}
+
+function scalarIn(node: ParsedNode | null | undefined): Scalar | undefined {
+  return isScalar(node) ? (node.value as Scalar) : undefined;
+}
+
+function typesOfScalar(scalar: Scalar): string[] {
+  if (scalar === null) return ["null"];
+  return Number.isInteger(scalar) ? ["number", "integer"] : [typeof scalar];
 }
 
 function refuseKeywordsOfOtherTypes(
@@ -152,9 +208,13 @@ function schemaOf(yaml: YamlReader, members: ReadonlyMap<string, Member>, counts
   const entries = [...members.values()].map((one) => {
     const kind = Object.hasOwn(schemaKeywords, one.name) ? schemaKeywords[one.name] : undefined;
     if (kind !== undefined) return [one.name, readKeyword(yaml, one, { kind, counts })];
-    const why = Object.hasOwn(unsupported, one.name)
-      ? unsupported[one.name]
-      : `the supported keywords are ${Object.keys(schemaKeywords).join(", ")}`;
+    const keywords = Object.keys(schemaKeywords);
+    const near = nearestName(one.name, keywords);
+    const hint =
+      near === undefined
+        ? `the supported keywords are ${keywords.join(", ")}`
+        : `did you mean ${near}?`;
+    const why = Object.hasOwn(unsupported, one.name) ? unsupported[one.name] : hint;
     return [
       one.name,
       yaml.fail(one.key, `the keyword ${shown(one.name)} is not supported: ${why}`),

@@ -3,11 +3,15 @@
 import type { EventSchema } from "./rules-file.ts";
 import type { JsonSchema } from "./schema-subset.ts";
 
+/** Matches control characters and other characters that a reader of a file cannot see. */
+export const hiddenCharacter = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
+const hiddenCharacters = new RegExp(hiddenCharacter.source, "gu");
+
 /** Returns a module of types. `origin` is a sentence for its first line. */
 export function typesOf(schemas: readonly EventSchema[], origin: string): string {
   const events = schemas.map(({ event, version, properties }) => {
     const type = objectType(properties as JsonSchema, { indent: "  ", isTop: true });
-    return `  /** Version ${version} of the schema. */\n  ${JSON.stringify(event)}: ${type};\n`;
+    return `  /** Version ${version} of the schema. */\n  ${literal(event)}: ${type};\n`;
   });
   return `// ${origin}\n\nexport interface Events {\n${events.join("")}}\n${helpers}`;
 }
@@ -71,7 +75,14 @@ function valueType(schema: JsonSchema, indent: string): string {
 }
 
 function literal(value: unknown): string {
-  return JSON.stringify(value).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
+  return withEscapes(JSON.stringify(value));
+}
+
+function withEscapes(text: string): string {
+  return text.replace(
+    hiddenCharacters,
+    (character) => `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`,
+  );
 }
 
 function objectType(schema: JsonSchema, { indent, isTop }: Place): string {
@@ -80,7 +91,7 @@ function objectType(schema: JsonSchema, { indent, isTop }: Place): string {
   const inner = `${indent}  `;
   const lines = [...new Set([...values.keys(), ...required])].map((name) => {
     const type = valueType(values.get(name) ?? {}, inner);
-    return `${commentOf(values.get(name), inner)}${inner}${JSON.stringify(name)}${required.has(name) ? "" : "?"}: ${type};\n`;
+    return `${commentOf(values.get(name), inner)}${inner}${literal(name)}${required.has(name) ? "" : "?"}: ${type};\n`;
   });
   // Properties that begin with $ are allowed by every schema.
   const others = schema.additionalProperties === false ? (isTop ? "`$${string}`" : "") : "string";
@@ -91,6 +102,6 @@ function objectType(schema: JsonSchema, { indent, isTop }: Place): string {
 function commentOf(schema: JsonSchema | undefined, indent: string): string {
   const text = schema?.description ?? schema?.title;
   if (text === undefined) return "";
-  const words = text.replaceAll("*/", "* /").split(/\s+/).join(" ").trim();
+  const words = withEscapes(text.replaceAll("*/", "* /").split(/\s+/).join(" ").trim());
   return `${indent}/** ${words} */\n`;
 }

@@ -5,6 +5,7 @@
 import {
   Composer,
   type CST,
+  type ErrorCode,
   isAlias,
   isMap,
   isScalar,
@@ -43,14 +44,26 @@ const shownCharsMax = 60;
 /** Number of lexemes that are parsed between two pauses. */
 const lexemesAtOnce = 1_000;
 
+const separator = "is a comma, a line break or a quote missing before it?";
+/** What to check after an error of the library, whose messages name only the state of its parser. */
+const yamlHints: { readonly [Code in ErrorCode]?: string } = {
+  BLOCK_AS_IMPLICIT_KEY:
+    "indent the members of a map equally, and put a text with a colon in quotes",
+  BLOCK_IN_FLOW: separator,
+  MISSING_CHAR: "check the indentation, the quotes, and the space after each colon",
+  UNEXPECTED_TOKEN: separator,
+};
+
 /** Collects errors, and converts nodes to values. Each method returns undefined after an error. */
 export class YamlReader {
   readonly #lines = new LineCounter();
   readonly #errors: RuleError[] = [];
   readonly #text: string;
+  readonly #isNew: boolean;
 
-  constructor(text: string) {
+  constructor(text: string, isNew: boolean) {
     this.#text = text;
+    this.#isNew = isNew;
     for (let start = 0; start !== -1; ) {
       this.#lines.addNewLine(start);
       const end = text.indexOf("\n", start);
@@ -94,8 +107,15 @@ export class YamlReader {
     const [document, other] = [...composer.compose(tokens, true, this.#text.length)];
     yield;
     if (document === undefined) return undefined;
-    for (const { pos, message } of document.errors) this.fail(pos[0], message);
-    if (this.#errors.length > 0) return undefined;
+    const [error] = document.errors;
+    // The others are mostly its consequences.
+    if (error !== undefined) {
+      const hint = yamlHints[error.code];
+      return this.fail(
+        error.pos[0],
+        hint === undefined ? error.message : `${error.message}: ${hint}`,
+      );
+    }
     if (other !== undefined)
       return this.fail(
         other.range[0],
@@ -111,7 +131,7 @@ export class YamlReader {
         if (anchor !== undefined)
           this.fail(offset, `anchors (&${shown(anchor)}) are not supported: remove it`);
         if (tag !== undefined)
-          this.fail(offset, `tags (${shown(tag)}) are not supported: remove it`);
+          this.fail(offset, `tags (${shownTag(tag)}) are not supported: remove it`);
       },
     });
     if (this.#errors.length > 0) return undefined;
@@ -144,6 +164,14 @@ export class YamlReader {
     const { line, col } = this.#lines.linePos(offset);
     this.#errors.push({ line: Math.max(line, 1), column: Math.max(col, 1), message });
     return undefined;
+  }
+
+  /**
+   * Records an error of a new file. Stored files with it are used: they were applied by a release
+   * that accepted them.
+   */
+  failNew(at: Parameters<YamlReader["fail"]>[0], message: string): void {
+    if (this.#isNew) this.fail(at, message);
   }
 
   /** Returns the members of a map by name. `known` are the allowed names; undefined: all. */
@@ -262,8 +290,18 @@ function shownPlain(text: string): string {
   return text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text;
 }
 
+function shownTag(tag: string): string {
+  return shownPlain(tag.replace(/^tag:yaml\.org,2002:/, "!!"));
+}
+
 function suggestion(name: string, known: readonly string[]): string {
-  const short = name.slice(0, shownCharsMax).toLowerCase();
-  const near = nearest(known, (one) => lettersApart(short, one, typosMax(short)), typosMax(short));
+  const near = nearestName(name, known);
   return near === undefined ? `: it may have ${known.join(", ")}` : `: did you mean ${near}?`;
+}
+
+/** Returns the known name of which the name may be a typo. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  const short = name.slice(0, shownCharsMax).toLowerCase();
+  const most = typosMax(short);
+  return nearest(known, (one) => lettersApart(short, one.toLowerCase(), most), most);
 }

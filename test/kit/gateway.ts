@@ -8,7 +8,7 @@ import { startGateway } from "../../src/app/gateway.ts";
 import type { ProjectQuota } from "../../src/gateway/projects/project.ts";
 import { addProject, setQuota } from "../../src/gateway/projects/registry/commands.ts";
 import type { Lane } from "../../src/platform/base/lane.ts";
-import { createLog } from "../../src/platform/base/log.ts";
+import { createLog, type ProcessLog } from "../../src/platform/base/log.ts";
 import { ownSignature } from "../../src/platform/base/port-access.ts";
 import type { Config } from "../../src/platform/settings/config.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
@@ -57,6 +57,7 @@ export interface TestGatewayOptions {
   readonly nats?: TestNatsServerOptions;
   readonly server?: TestNatsServer;
   readonly env?: Record<string, string>;
+  readonly log?: ProcessLog;
 }
 
 /** With a much shorter interval, idle gateways would take much of the CPU time of all tests. */
@@ -65,7 +66,8 @@ const registryPollMs = 50;
 export async function startTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const nats = options.server ?? (await startNatsServer(options.nats ?? {}));
   const config = testConfig(nats, options.env ?? {});
-  const gateway = await startGateway(config, { log: createLog("error"), registryPollMs });
+  const { log = createLog("error") } = options;
+  const gateway = await startGateway(config, { log, registryPollMs });
   const credentials = nats.token === undefined ? {} : { token: nats.token };
   const url = `http://127.0.0.1:${gateway.port}`;
   const adminUrl = `http://127.0.0.1:${gateway.adminPort}`;

@@ -146,6 +146,9 @@ const someOf = <One>(one: fc.Arbitrary<One>) => fc.array(one, { minLength: 1, ma
 const propertyMatch: fc.Arbitrary<PropertyMatch> = fc.oneof(
   fc.constantFrom<PropertyMatch>({ kind: "exists" }, { kind: "absent" }),
   someOf(scalar).map((values): PropertyMatch => ({ kind: "equals", values })),
+  someOf(fc.constantFrom("*@*", "f*", "*", "free", "*#*=*", "x*x", "*é", 'q"*')).map(
+    (patterns): PropertyMatch => ({ kind: "like", patterns }),
+  ),
 );
 const match: fc.Arbitrary<Match> = fc.record(
   {

@@ -44,6 +44,10 @@ test("a rule that can still match after an earlier drop is not a conflict", () =
       "set: { a: 1 }",
       "match: { properties: { a: 1 } }, remove: [b]",
     ],
+    [
+      'match: { properties: { a: { like: "*x" } } }, drop: true',
+      'match: { event: x, properties: { a: { like: "*x" } } }, remove: [b]',
+    ],
     // A rule in between gives other events the dropped name.
     [
       "match: { event: x }, drop: true",
@@ -80,6 +84,11 @@ test("a property that an earlier rule has removed from the same events is a conf
   ]);
   expect(conflicts("match: { event: x }, remove: [a]", "hash: [a]")).toEqual([]);
   expect(conflicts("remove: [a]", "match: { event: x }, set: { a: x }", "hash: [a]")).toEqual([]);
+  expect(conflicts("hash: [a]", "match: { event: x }, cut: { a: 5 }")).toEqual([
+    "3: rule r2: rule r1 has hashed a before, so cut would shorten the hash: remove it here, or put this rule first",
+  ]);
+  expect(conflicts("match: { event: x }, hash: [a]", "cut: { a: 5 }")).toEqual([]);
+  expect(conflicts("hash: [a]", "match: { event: x }, set: { a: redacted }")).toEqual([]);
   // Other events match the first condition only after the second rule.
   const pro = "match: { properties: { plan: pro } }";
   const trial = "match: { properties: { plan: trial } }, set: { plan: pro }";

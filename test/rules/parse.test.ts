@@ -17,6 +17,8 @@ function shown(parsed: ReturnType<typeof parseRules>): unknown {
     : parsed.rules;
 }
 
+const neverMatching = "rules: [{ name: a, drop: true }, { name: b, drop: true }]";
+
 test("parseRules returns every member of a file, and the actions in the order in which they are applied", () => {
   const equals = (...values: unknown[]) => ({ kind: "equals", values });
   expect(outcome(whole)).toEqual({
@@ -42,6 +44,8 @@ test("parseRules returns every member of a file, and the actions in the order in
             ["beta", { kind: "exists" }],
             ["old", { kind: "absent" }],
             ["n", equals(1)],
+            ["host", { kind: "like", patterns: ["localhost*"] }],
+            ["mail", { kind: "like", patterns: ["*@a.com", "b"] }],
           ]),
         },
         actions: [{ kind: "sample", share: 0.1 }],
@@ -109,6 +113,15 @@ test("parseRules fills in what a file leaves out", () => {
 
 test.each(bad)("parseRules rejects %s", (_, text, errors) => {
   expect((outcome(text) as string[]).toSorted()).toEqual([...errors].toSorted());
+});
+
+test("parseStoredRules accepts what only new files may not have", async () => {
+  const onlyNew =
+    /in which \* is an ordinary character|allow no value|does not allow|"(?:\^|\.)[^"]*" looks|it never matches/;
+  const stored = bad.filter(([, , errors]) => errors.every((error) => onlyNew.test(error)));
+  expect(stored.map(([title]) => title)).toHaveLength(5);
+  for (const [title, text] of [...stored, ["a conflict", neverMatching] as const])
+    expect(await parseStoredRules(text), title).toHaveProperty("rules");
 });
 
 test("parseRules orders errors by position, and reports at most 50", () => {

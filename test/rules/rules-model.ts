@@ -156,6 +156,7 @@ function matches(match: Match, event: ModelEvent, request: ModelRequest): boolea
     const value = valueAt(event, path);
     if (wanted.kind === "exists" && value === undefined) return false;
     if (wanted.kind === "absent" && value !== undefined) return false;
+    if (wanted.kind === "like" && !wanted.patterns.some((one) => isLike(one, value))) return false;
     if (wanted.kind === "equals" && !wanted.values.some((one) => one === value)) return false;
   }
   const agent = event.agent ?? valueAt(event, "$raw_user_agent");

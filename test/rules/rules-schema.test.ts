@@ -13,7 +13,7 @@ const validate = new Ajv.default({ strict: false, allErrors: false }).compile(
 
 /** Messages of errors that a JSON Schema cannot express. */
 const beyondForm =
-  /two rules have the name|two schemas are for|it never matches|both name|has no effect: (?:add|remove it here)|YAML 1\.1 reads as|has "[^"]*" twice|cut_query has "\*"|is compared with the text|pattern: |, and the type is |nested more than/;
+  /two rules have the name|two schemas are for|it never matches|both name|has no effect: (?:add|remove it here)|YAML 1\.1 reads as|has "[^"]*" twice|cut_query has "\*"|is compared with the text|pattern: |, and the type is |nested more than|allow no value|does not allow/;
 
 const good: readonly string[] = [
   whole,
@@ -22,7 +22,8 @@ const good: readonly string[] = [
   'privacy: { cut_query: ["*"] }',
   "privacy: { cookieless: true, cut_fragment: false, ip: keep }",
   rule("match: { properties: { a: null, b: [1, x], c: { absent: true } } }\n    sample: 0.5"),
-  rule('match: { event: ["*", "a*b*c", "/a/b"] }\n    rename: "/a/"'),
+  rule('match: { event: ["*", "a*b*c", "/a/b", "x.*"] }\n    rename: "/a/"'),
+  rule('match: { properties: { a: { like: "*x" }, b: { like: [x, "y*"] } } }\n    set: { a: "*" }'),
   rule("keep_only: [$set, a\\.b, $set\\.b]\n    set: { $set.a: 1 }\n    remove: [$set.b, $unset]"),
   "schemas: [{ event: a, version: 1, properties: {} }]",
 ];
@@ -91,6 +92,10 @@ const anyMatch = few({
   properties: fc.oneof(
     map,
     fc.dictionary(name, fc.dictionary(fc.constantFrom("exists", "absent"), fc.boolean())),
+    fc.dictionary(
+      name,
+      fc.record({ like: fc.oneof(anything, fc.constantFrom("a*", "^a", ".*b")) }),
+    ),
   ),
 });
 const anyRule = few({

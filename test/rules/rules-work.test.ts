@@ -29,6 +29,10 @@ test("each rule, condition, glob and path is a step, and changes are several", (
     ["drop: true", 1],
     ["match: { lane: live, bot: true }, quarantine: true", 3],
     ["match: { sdk: [web, js], sdk_version: 1.*, properties: { a: 1 } }, sample: 0.5", 6],
+    [
+      'match: { properties: { a: { like: [x, "y*", "*z*"] }, b: { like: q } } }, drop: true',
+      1 + 2 + 1 + innerGlobSteps,
+    ],
     ['match: { event: ["a*", "b*", "*c*"] }, remove: [a, b]', 1 + 2 + innerGlobSteps + 2],
     ["keep_only: [a, b]", 1 + changeSteps],
     ["rename: a", 1 + changeSteps],

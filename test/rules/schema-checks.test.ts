@@ -14,6 +14,7 @@ import type { CompiledRules } from "../../src/rules/compile.ts";
 import { compilePattern, patternBytesMax, patternError } from "../../src/rules/schema-pattern.ts";
 import {
   compiled,
+  hasValues,
   type Json,
   oracleOf,
   pathOf,
@@ -184,11 +185,18 @@ const type = fc.constantFrom("integer", "number");
 const numberForm: fc.Arbitrary<NumberForm> = fc.oneof(
   fc.record({ type, minimum: bound }, { requiredKeys: ["minimum"] }),
   fc.record({ type, maximum: bound }, { requiredKeys: ["maximum"] }),
-  fc.record({ type, exclusiveMinimum: bound, exclusiveMaximum: bound }, { requiredKeys: [] }),
-  fc.record({
-    type,
-    enum: fc.uniqueArray(fc.oneof(bound, fc.integer({ min: -120, max: 120 })), { minLength: 1 }),
-  }),
+  fc
+    .record({ type, exclusiveMinimum: bound, exclusiveMaximum: bound }, { requiredKeys: [] })
+    .filter(hasValues),
+  fc
+    .record({
+      type,
+      enum: fc.uniqueArray(fc.oneof(bound, fc.integer({ min: -120, max: 120 })), { minLength: 1 }),
+    })
+    .map((form) => {
+      const isWhole = form.type !== "integer" || form.enum.every(Number.isInteger);
+      return isWhole ? form : { ...form, type: "number" };
+    }),
 );
 const digits = fc
   .array(fc.constantFrom(..."0019"), { minLength: 1, maxLength: 25 })

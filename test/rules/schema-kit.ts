@@ -73,6 +73,27 @@ const small = fc.integer({ min: 0, max: 6 });
 const bound = fc.constantFrom(-3, 0, 0.1, 1, 1.5, 9.99, 50);
 const optional: { requiredKeys: [] } = { requiredKeys: [] };
 const patterns = ["^[a-z]+$", "^\\d{4}-\\d{2}", "^[^@]*$", "^\\S+$", "^[a-z]-?\\d*$"];
+/** Whether the bounds of a form allow a value. The parser rejects other forms. */
+export function hasValues(form: Schema): boolean {
+  const {
+    minimum = Number.NEGATIVE_INFINITY,
+    maximum = Number.POSITIVE_INFINITY,
+    exclusiveMinimum: above = Number.NEGATIVE_INFINITY,
+    exclusiveMaximum: below = Number.POSITIVE_INFINITY,
+    minLength = 0,
+    maxLength = Number.POSITIVE_INFINITY,
+    minItems = 0,
+    maxItems = Number.POSITIVE_INFINITY,
+  } = form as Record<string, number>;
+  return (
+    minimum <= maximum &&
+    Math.max(minimum, above) < below &&
+    above < maximum &&
+    minLength <= maxLength &&
+    minItems <= maxItems
+  );
+}
+
 const forms = {
   string: fc.record(
     {
@@ -100,12 +121,15 @@ export const schema: fc.Arbitrary<Schema> = fc.letrec<{ object: Schema; any: Sch
     fc.constantFrom<Schema>({}, ...["boolean", "null", "integer"].map((type) => ({ type }))),
     fc.constantFrom<Schema>({ type: ["string", "null"] }, { type: ["integer", "string"] }),
     fc.record({ enum: fc.uniqueArray(scalar, { minLength: 1, maxLength: 4 }) }),
-    forms.string,
-    forms.string.map((form) => ({ type: "string", ...form })),
-    forms.number.map((form) => ({ type: "number", ...form })),
-    forms.number.map((form) => ({ type: "integer", ...form })),
+    forms.string.filter(hasValues),
+    forms.string.filter(hasValues).map((form) => ({ type: "string", ...form })),
+    forms.number.filter(hasValues).map((form) => ({ type: "number", ...form })),
+    forms.number
+      .filter((form) => hasValues(form) && form.const !== 1.5)
+      .map((form) => ({ type: "integer", ...form })),
     fc
       .record({ items: tie("any"), minItems: small, maxItems: small }, optional)
+      .filter(hasValues)
       .map((form) => ({ type: "array", ...form })),
     tie("object"),
   ),

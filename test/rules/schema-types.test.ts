@@ -66,6 +66,18 @@ node.capture({ distinctId: "u", event: "order completed", properties: { total: "
 node.capture({ distinctId: "u", event: "order completed" });
 `;
 
+test("the types have escapes for characters that a reader cannot see", () => {
+  const name = "we ird\u200bname\u{e0001}";
+  const description = "right \u202e left";
+  const schema = { properties: { [name]: { description, enum: ["a\u2028b", "ü😀"] } } };
+  const text = typesOf([{ event: name, version: 1, mode: "observe", properties: schema }], "x");
+  const hidden = /[\u200b\u202e\u2028\u{e0001}]/u;
+  expect(hidden.test(text)).toBe(false);
+  expect(text).toContain('"we ird\\u{200B}name\\u{E0001}"?: "a\\u{2028}b" | "ü😀";');
+  expect(text).toContain('  "we ird\\u{200B}name\\u{E0001}": {');
+  expect(text).toContain("/** right \\u{202E} left */");
+});
+
 test("the types compile, accept valid events of both SDKs, and reject wrong ones", () => {
   const parsed = parseRules(rules);
   if ("errors" in parsed) throw new Error(JSON.stringify(parsed.errors));

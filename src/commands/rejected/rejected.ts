@@ -10,6 +10,7 @@ import { isUuid } from "../../platform/base/forms.ts";
 import { objectIn } from "../../platform/base/json.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
 import { managerOf } from "../../platform/nats/api.ts";
+import { durationMs } from "../../platform/settings/parsers.ts";
 import { parseStoredRules } from "../../rules/parse.ts";
 import { audited } from "../audit.ts";
 import { confirm } from "../confirm.ts";
@@ -48,11 +49,12 @@ export function selectionOf(
   const time = (flag: string, text: string | undefined): number | undefined => {
     if (text === undefined) return undefined;
     const ms = instantMsOf(text);
-    if (Number.isNaN(ms))
-      throw wrong(
-        `${flag} must be a day or a time that exists, such as 2026-01-31 or 2026-01-31T10:00:00Z (got "${text}")`,
-      );
-    return ms;
+    if (!Number.isNaN(ms)) return ms;
+    const ageMs = ageMsOf(text);
+    if (ageMs !== undefined) return Date.now() - ageMs;
+    throw wrong(
+      `${flag} must be a day or a time that exists, such as 2026-01-31 or 2026-01-31T10:00:00Z, or an age such as 24h (got "${text}")`,
+    );
   };
   for (const id of ids)
     if (!isUuid(id)) throw wrong(`an id is a uuid that \`rejected list\` prints (got "${id}")`);
@@ -65,6 +67,14 @@ export function selectionOf(
     untilMs: time("--until", until),
     ids: ids.length === 0 ? undefined : new Set(ids.map((id) => id.toLowerCase())),
   };
+}
+
+function ageMsOf(text: string): number | undefined {
+  try {
+    return durationMs(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Yields the messages with a selected item, each with its selected items. */
@@ -82,20 +92,31 @@ export async function* selectedMessages(
 
 /**
  * Checks the names of a selection that has no items. Throws a CommandError for a project that does
- * not exist, or a rule that its rules in use do not have. Without a project, no project has the rule.
+ * not exist, a rule that its rules in use do not have, or ids. Without a project, no project has the
+ * rule.
  */
 export async function requireNames(
   { config }: ConfiguredCommand,
   connection: NatsConnection,
-  { command, project, rule }: Pick<Selection, "project" | "rule"> & { readonly command: string },
+  {
+    command,
+    project,
+    rule,
+    ids,
+  }: Pick<Selection, "project" | "rule" | "ids"> & { readonly command: string },
 ): Promise<void> {
   if (project !== undefined) await mustBeKnown(connection, config, { command, project });
+  if (ids !== undefined)
+    throw new CommandError(
+      `${command}: no event is selected, because none has the id ${[...ids].join(" or ")}, or a filter excludes it. Events leave the quarantine if they are replayed or removed, expire, or make room for newer ones`,
+    );
   if (rule === undefined) return;
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
   const registry = { prefix, replicas, hubDomain };
-  const ids = project === undefined ? await projectsWithRules(connection, registry) : [project];
+  const projects =
+    project === undefined ? await projectsWithRules(connection, registry) : [project];
   const names = new Set<string>();
-  for (const id of ids) {
+  for (const id of projects) {
     const found = await rulesInUse(connection, { ...registry, id });
     const parsed = await parseStoredRules(found?.text ?? "rules: []");
     if (!("rules" in parsed)) return;

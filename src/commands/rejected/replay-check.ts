@@ -27,8 +27,13 @@ export interface Changes {
 
 type Prepared =
   /** The JSON text to send. */
-  | { readonly kind: "valid"; readonly text: string }
-  | { readonly kind: "invalid"; readonly code: string; readonly detail: string };
+  { readonly kind: "valid"; readonly text: string } | ({ readonly kind: "invalid" } & Note);
+
+/** Why an item is not stored. The detail may be empty. */
+interface Note {
+  readonly code: string;
+  readonly detail: string;
+}
 
 const scannedRows = 16;
 /** Larger than any record of an item in quarantine. The gateway checks the limit again. */
@@ -70,11 +75,11 @@ export class ReplayCheck {
   }
 
   /**
-   * Returns why the gateway would not store a prepared text under these rules, such as
+   * Returns why the gateway would not store a prepared text under these rules, with a code such as
    * `rule wrong-orders` or `dropped_by_rule`; undefined if it would. A replay is not from a bot.
    */
-  filteredBy(text: string, line: RejectedItem, rules: CompiledRules): string | undefined {
-    return rules.readsEvents ? this.#judge(text, line, rules)?.code : undefined;
+  filteredBy(text: string, line: RejectedItem, rules: CompiledRules): Note | undefined {
+    return rules.readsEvents ? this.#judge(text, line, rules) : undefined;
   }
 
   /**
@@ -146,8 +151,8 @@ export class ReplayCheck {
         zoneLookups: { failed: 0 },
       },
       rules,
-      quarantine: ({ reason, rule = "" }) => {
-        tally.quarantinedBy = `${reason} ${rule}`;
+      quarantine: ({ reason, rule = "", detail }) => {
+        tally.quarantined = { code: `${reason} ${rule}`, detail };
       },
       frames: { sinkFor: () => frame, endTurn() {}, finish() {}, abandon() {} },
       template: this.#records.begin({
@@ -177,11 +182,11 @@ function timeText(ms: number): string {
 }
 
 class OneNote extends Tally {
-  note: { readonly code: string; readonly detail: string } | undefined = undefined;
-  quarantinedBy = "";
+  note: Note | undefined = undefined;
+  quarantined: Note | undefined = undefined;
 
   override filter(_: number, code: FilterCode): void {
-    this.note = { code: code === "quarantined" ? this.quarantinedBy : code, detail: "" };
+    this.note = (code === "quarantined" ? this.quarantined : undefined) ?? { code, detail: "" };
   }
 
   override drop(_: number, code: DropCode, explanation: Explanation): void {

@@ -57,8 +57,10 @@ export async function replay(
 ): Promise<void> {
   const selection = selectionOf("rejected replay", options, ids);
   const changes = changesOf(options);
-  const url = options.dryRun ? undefined : urlOf(command, options.url);
+  requireUrl(options.url);
   await withNats(command, async (connection) => {
+    // Without NATS, no gateway runs on the data folder.
+    const url = options.dryRun ? undefined : urlOf(command, options.url);
     const rules = new RulesInUse(command, connection);
     const { valid, invalid } = await checked(command, connection, { selection, changes, rules });
     if (valid.size + invalid === 0)
@@ -138,10 +140,18 @@ function jsonOf(value: string): string | undefined {
 function urlOf({ config }: ConfiguredCommand, given: string | undefined): URL {
   const isEmbedded = config.natsUrl === undefined;
   const text = given ?? (isEmbedded ? readHolder(resolve(config.dataDir))?.url : undefined);
-  const parsed = text !== undefined && URL.canParse(text) ? new URL(text) : undefined;
-  if (parsed !== undefined && /^https?:$/.test(parsed.protocol)) return parsed;
+  if (text !== undefined) return new URL(text);
   throw new CommandError(
-    `rejected replay: --url must be the URL of a gateway, such as http://127.0.0.1:8000${given === undefined ? "" : ` (got "${given}")`}`,
+    "rejected replay: no gateway runs on the data folder: give the URL of a gateway with --url, such as http://127.0.0.1:8000",
+    usageExitCode,
+  );
+}
+
+function requireUrl(text: string | undefined): void {
+  if (text === undefined || (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)))
+    return;
+  throw new CommandError(
+    `rejected replay: --url must be the URL of a gateway, such as http://127.0.0.1:8000 (got "${text}")`,
     usageExitCode,
   );
 }
@@ -170,7 +180,11 @@ async function checked(
       if (prepared.kind === "valid") {
         valid.set(line.id, line.project_id);
         const why = compiled && check.filteredBy(prepared.text, line, compiled);
-        if (why !== undefined) filtered.set(line.id, why);
+        if (why === undefined) continue;
+        const { code, detail } = why;
+        if (detail !== "" && !filtered.has(line.id) && filtered.size < notesMax)
+          note(command, `${line.id}: ${code}: ${detail}`);
+        filtered.set(line.id, code);
       } else {
         if (!invalid.has(line.id) && invalid.size < notesMax)
           note(command, `${line.id}: still invalid: ${prepared.code}: ${prepared.detail}`);
@@ -186,7 +200,7 @@ async function checked(
   if (filtered.size > 0)
     say(
       command,
-      `${counted(filtered.size, "valid event")} would not be stored by the rules in use: ${countsText([...filtered.values()])}`,
+      `the rules and schemas in use would not store ${filtered.size} of the valid events: ${countsText([...filtered.values()])}`,
     );
   return { valid, invalid: invalid.size };
 }
@@ -381,5 +395,5 @@ class Replay {
 function codeOf(answer: Answer): string {
   if (answer.kind !== "done") return "too_large";
   const [first] = [...answer.errors, ...answer.warnings];
-  return first?.code ?? "filtered by a rule of the project";
+  return first?.code ?? "filtered by a rule or a schema of the project";
 }

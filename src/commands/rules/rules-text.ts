@@ -2,10 +2,9 @@
 
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
-import { rulesFileBytesMax } from "../../rules/limits.ts";
+import { ruleErrorsMax, rulesFileBytesMax } from "../../rules/limits.ts";
 import {
   type ParsedRules,
-  parseRules,
   parseRulesBytes,
   parseStoredRules,
   type RuleError,
@@ -69,21 +68,27 @@ export async function requireRules(
   throw new CommandError(`${message}${outcome}`);
 }
 
+/** Returns how messages name a file. */
+export function placeOf(file: string): string {
+  return file === standardInput ? "standard input" : file;
+}
+
 /** Prints the errors as `file:line:column: message`, and returns the error that ends the command. */
 export function failedCheck(
   command: ConfiguredCommand,
   file: string,
   errors: readonly RuleError[],
 ): CommandError {
-  const place = file === standardInput ? "standard input" : file;
+  const place = placeOf(file);
   for (const { line, column, message } of errors)
     say(command, `${place}:${line}:${column}: ${message}`);
-  return new CommandError(`${place}: ${counted(errors.length, "error")}`);
+  const more = errors.length === ruleErrorsMax ? " (the maximum; there may be more)" : "";
+  return new CommandError(`${place}: ${counted(errors.length, "error")}${more}`);
 }
 
 /** Throws a CommandError if a stored text, written by another release, is not valid here. */
-export function requireValid(text: string, what: string): RulesFile {
-  const parsed = parseRules(text);
+export async function requireValid(text: string, what: string): Promise<RulesFile> {
+  const parsed = await parseStoredRules(text);
   if ("rules" in parsed) return parsed.rules;
   const { line, column, message } = parsed.errors[0]!;
   throw new CommandError(`${what} is not valid in this release: ${line}:${column}: ${message}`);

@@ -23,6 +23,7 @@ import { changedLines } from "./line-diff.ts";
 import {
   checkedFile,
   failedCheck,
+  placeOf,
   type ReadRules,
   removedParts,
   requireRules,
@@ -47,7 +48,7 @@ export async function check(
     say(command, JSON.stringify({ file, ok: errors.length === 0, errors }, undefined, 2));
     if (errors.length > 0) throw new CommandError("");
   } else if ("errors" in parsed) throw failedCheck(command, file, errors);
-  else say(command, `${file}: ok: ${summaryOf(parsed.rules)}`);
+  else say(command, `${placeOf(file)}: ok: ${summaryOf(parsed.rules)}`);
 }
 
 export interface ApplyOptions {
@@ -81,7 +82,7 @@ export async function rollback(
   await atRegistry(command, async (connection, place) => {
     const at = { ...place, id };
     const { text } = await requireVersion(connection, { ...at, version: from });
-    const rules = requireValid(text, `version ${from} of project ${id}`);
+    const rules = await requireValid(text, `version ${from} of project ${id}`);
     await replaceRules(command, connection, { ...at, text, rules, from, yes, entry });
   });
 }
@@ -103,7 +104,12 @@ async function replaceRules(
     throw new CommandError(
       `rules apply: project ${id} ${base === 0 ? "has no rules" : `uses version ${base} of its rules`} (--if-version ${ifVersion}); nothing was changed. Compare with \`penstock rules diff ${id} FILE\``,
     );
-  const removed = await removedParts(found?.text ?? "", rules);
+  const textBefore = found?.text ?? "";
+  const lines = changedLines(textBefore, text);
+  if (lines.length === 0 && textBefore !== text) say(command, "only the ends of lines differ");
+  for (const line of lines) say(command, line);
+  const removed = await removedParts(textBefore, rules);
+  if (removed !== undefined) say(command, `removes ${removed}`);
   if (removed !== undefined && !yes)
     await confirm(command, {
       command: entry.change,
@@ -113,13 +119,11 @@ async function replaceRules(
     });
   const change = { ...options, author: authorOf(command), ifVersion: base };
   const applied = await audited(command, entry, () => applyRules(connection, change));
-  const { version, before, isNew } = applied;
+  const { version, isNew } = applied;
   if (!isNew) {
     say(command, `project ${id}: nothing to change: version ${version} has this text`);
     return;
   }
-  for (const line of changedLines(before?.text ?? "", text)) say(command, line);
-  if (removed !== undefined) say(command, `removes ${removed}`);
   const was = base === 0 ? "it had no rules" : `was ${base}`;
   say(command, `project ${id}: version ${version} of its rules (${was})`);
   say(command, `in use within 2 s: ${summaryOf(rules)}`);
@@ -187,6 +191,13 @@ export async function history(
     say(command, line);
 }
 
+/** What `diff` compares. */
+interface Side {
+  readonly text: string;
+  readonly version?: number;
+  readonly file?: string | undefined;
+}
+
 /**
  * Prints the changed lines: without versions, from the version before to the one in use; with one
  * version or file, between it and the one in use; with two versions, from the first to the second.
@@ -208,27 +219,27 @@ export async function diff(
   const versions = (isFile ? [] : [first, second])
     .filter((text) => text !== undefined)
     .map((text) => versionOf("rules diff", text));
-  const [from, to] = await atRegistry(command, async (connection, place) => {
+  const none: Side = { text: "" };
+  const [from, to] = await atRegistry(command, async (connection, place): Promise<[Side, Side]> => {
     const at = { ...place, id };
     const [one, other] = await Promise.all(
       versions.map((version) => requireVersion(connection, { ...at, version })),
     );
     if (one !== undefined && other !== undefined) return [one, other];
+    if (file !== undefined)
+      return [(await rulesInUse(connection, at)) ?? none, { ...file, file: first }];
     const inUse = await requireInUse(connection, at);
     if (one !== undefined) return [one, inUse];
-    if (file !== undefined) return [inUse, file];
     const earlier = (await versionsOf(connection, at)).filter((one) => one < inUse.version);
     const before = earlier.at(-1);
     const found = before && (await readVersion(connection, { ...at, version: before }));
-    return [found || { text: "" }, inUse];
+    return [found || none, inUse];
   });
-  const name = (side: object) =>
-    "version" in side ? `version ${String(side.version)}` : (first ?? "no rules");
+  const name = ({ version, file }: Side) =>
+    file ?? (version === undefined ? "no rules" : `version ${version}`);
   const lines = changedLines(from.text, to.text);
-  say(
-    command,
-    `project ${id}: ${name(from)} and ${name(to)}${lines.length === 0 ? " have the same lines" : ""}`,
-  );
+  const same = lines.length === 0 ? " have the same lines" : "";
+  say(command, `project ${id}: ${name(from)} and ${name(to)}${same}`);
   for (const line of lines) say(command, line);
 }
 

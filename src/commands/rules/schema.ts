@@ -17,7 +17,7 @@ import {
   learnedPropertiesMax,
   SchemaLearner,
 } from "../../rules/schema-learner.ts";
-import { typesOf } from "../../rules/schema-types.ts";
+import { hiddenCharacter as hidden, typesOf } from "../../rules/schema-types.ts";
 import { CommandError, type ConfiguredCommand, note, usageExitCode } from "../context.ts";
 import { clocksApartMsMax, streamsOf } from "../export/export.ts";
 import { wholeMessages } from "../export/whole-messages.ts";
@@ -59,7 +59,7 @@ export async function learn(
     );
   if (learner.events === learnedEventsMax)
     note(command, `learned from the first ${learnedEventsMax} events since ${since}`);
-  const rules = before === undefined ? undefined : requireValid(before, `the rules of ${id}`);
+  const rules = before === undefined ? undefined : await requireValid(before, `the rules of ${id}`);
   const used = rules?.schemas.find((schema) => schema.event === event)?.version ?? 0;
   const result = learner.result();
   if (result.omitted > 0)
@@ -164,8 +164,6 @@ export function proposal(
   return text.replace(hiddenInText, escaped);
 }
 
-/** Control characters and other characters that a reader of the file cannot see. */
-const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
 const hiddenInText = new RegExp(`(?!\n)${hidden.source}`, "gu");
 
 /** Returns the escapes of a character in a double-quoted text of YAML. */
@@ -181,7 +179,7 @@ export async function types(command: ConfiguredCommand, id: string): Promise<voi
     rulesInUse(connection, { ...place, id }),
   );
   const rules: RulesFile | undefined =
-    found && requireValid(found.text, `version ${found.version} of project ${id}`);
+    found && (await requireValid(found.text, `version ${found.version} of project ${id}`));
   if (found === undefined || rules === undefined || rules.schemas.length === 0)
     throw new CommandError(
       `rules schema types: project ${id} has no schemas: propose one with \`penstock rules schema learn ${id} --event NAME\``,

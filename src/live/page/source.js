@@ -5,7 +5,7 @@ import { byId, say } from "./text.js";
 
 const tokenKey = "penstock-token";
 const reopenMs = 3_000;
-const noConnection = "No connection to the gateway";
+export const noConnection = "No connection to the gateway";
 
 export function ask(path, signal) {
   const token = sessionStorage.getItem(tokenKey);

@@ -6,7 +6,9 @@ import { applyRules } from "../../../src/gateway/projects/rules/versions.ts";
 import { eventMembers } from "../../../src/records/item-view.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
 import { rejectedOf, untilRejected } from "../../kit/rejected.ts";
+import { runCommand } from "../../kit/run-command.ts";
 import { answeringServer } from "../import/answering-server.ts";
 import { run, servers } from "./rejected-kit.ts";
 
@@ -219,7 +221,7 @@ describe.each(gateways)("on %s", (_, gateway) => {
       `http://127.0.0.1:${port}`,
     );
     expect(run.out).toContain(
-      "1 event not stored, and still in quarantine: filtered by a rule of the project 1",
+      "1 event not stored, and still in quarantine: filtered by a rule or a schema of the project 1",
     );
     expect(bodies).toHaveLength(1);
     expect(run.fault).toBe("rejected replay: 0 of 1 events stored");
@@ -316,10 +318,51 @@ describe.each(gateways)("on %s", (_, gateway) => {
       (await replayed(project, "--set", "distinct_id=u", ...set, "--dry-run")).out;
     const selected = "3 rejected events selected: 3 valid, 0 still invalid";
     expect(await dryRun()).toBe(
-      `${selected}\n3 valid events would not be stored by the rules in use: rule wrong-orders 2, dropped_by_rule 1\nnothing was sent (--dry-run)\n`,
+      `${selected}\nthe rules and schemas in use would not store 3 of the valid events: rule wrong-orders 2, dropped_by_rule 1\nnothing was sent (--dry-run)\n`,
     );
     expect(await dryRun("--set", "properties.total=0")).toContain(
-      `${selected}\n1 valid event would not be stored by the rules in use: dropped_by_rule 1\n`,
+      `${selected}\nthe rules and schemas in use would not store 1 of the valid events: dropped_by_rule 1\n`,
+    );
+  });
+
+  test("a dry run lists the errors that a schema would still find", async () => {
+    const project = await rejecting([{ event: "order", properties: { total: -1 } }]);
+    const connection = await connect({ servers: gateway.nats.url });
+    const properties = `{ required: [plan], properties: { total: { minimum: 0 } } }`;
+    await applyRules(connection, {
+      prefix: gateway.config.subjectPrefix,
+      replicas: 1,
+      id: project.id,
+      author: "me@here",
+      text: `schemas: [{ event: order, version: 1, mode: quarantine, properties: ${properties} }]\n`,
+    });
+    await connection.close();
+    const [item] = await rejectedOf(gateway, project);
+    const dry = await replayed(project, "--set", "distinct_id=u", "--dry-run");
+    expect(dry.out).toContain(
+      "the rules and schemas in use would not store 1 of the valid events: schema order 1\n",
+    );
+    expect(dry.err).toContain(
+      `${item!.id}: schema order: total: must be at least 0; plan: is required\n`,
+    );
+  });
+
+  test("replay and purge of an id that is not in quarantine fail, and --since takes an age", async () => {
+    const project = await rejecting([{ event: "order" }]);
+    const id = "019abf37-2a75-7d0c-a2a0-6d5f7cd1a1b2";
+    const purged = await run(gateway, ["rejected", "purge", id, "--yes"]);
+    for (const [command, { fault }] of [
+      ["replay", await replayed(project, id)],
+      ["purge", purged],
+    ] as const)
+      expect(fault).toMatch(
+        new RegExp(`^rejected ${command}: no event is selected, because none has the id ${id},`),
+      );
+    const list = ["rejected", "list", "--project", project.id];
+    expect((await run(gateway, [...list, "--since", "24h"])).out).toContain("1 rejected event:");
+    expect((await run(gateway, [...list, "--until", "24h"])).out).toBe("no rejected events\n");
+    expect((await run(gateway, [...list, "--since", "24x"])).fault).toContain(
+      'such as 2026-01-31 or 2026-01-31T10:00:00Z, or an age such as 24h (got "24x")',
     );
   });
 
@@ -343,7 +386,7 @@ describe.each(gateways)("on %s", (_, gateway) => {
     };
     const selected = "2 rejected events selected: 2 valid, 0 still invalid";
     expect(await dryRun()).toContain(
-      `${selected}\n1 valid event would not be stored by the rules in use: no_cookieless_id 1\n`,
+      `${selected}\nthe rules and schemas in use would not store 1 of the valid events: no_cookieless_id 1\n`,
     );
     const visitor = ["$ip=203.0.113.9", "$raw_user_agent=browser", "$host=example.com"];
     expect(await dryRun(...visitor.map((one) => `properties.${one}`))).toBe(
@@ -367,6 +410,18 @@ describe.each(gateways)("on %s", (_, gateway) => {
     expect(await rejectedOf(gateway, project)).toEqual([]);
     expect((await run(gateway, [...of, "--yes"])).out).toBe("nothing to remove\n");
   });
+});
+
+test("replay reports that Penstock is stopped, and a wrong --url, before it checks anything", async () => {
+  const env = { PENSTOCK_DATA_DIR: temporaryFolder() };
+  const stopped = await runCommand(env, ["rejected", "replay", "--yes"]);
+  expect(stopped.fault).toMatch(
+    /^cannot find NATS: no embedded nats-server runs on the data folder/,
+  );
+  const wrong = await runCommand(env, ["rejected", "replay", "--url", "127.0.0.1:8000"]);
+  expect(wrong.fault).toBe(
+    'rejected replay: --url must be the URL of a gateway, such as http://127.0.0.1:8000 (got "127.0.0.1:8000")',
+  );
 });
 
 test("the members that a replay can change are those that the scanner reads, except keys", () => {

@@ -81,6 +81,11 @@ test("rules history, diff and rollback work on the stored versions", async () =>
   );
   expect((await rules("diff", "log", "2", "1")).out).toContain("-   - name: no-emails\n");
   expect((await rules("diff", "log", fileOf(first))).out).toContain("-   - name: no-emails\n");
+  await addProject(connection, { ...place, id: "unruled" });
+  const file = fileOf("rules: []\n");
+  expect((await rules("diff", "unruled", file)).out).toBe(
+    `project unruled: no rules and ${file}\n+ rules: []\n`,
+  );
   expect((await rules("diff", "log", "2")).out).toBe(
     "project log: version 2 and version 2 have the same lines\n",
   );
@@ -116,6 +121,10 @@ test("rules apply asks for confirmation if rules, schemas or privacy are removed
     `rules apply: cannot ask for confirmation without a terminal: Replace all rules of project less, and remove ${removed}? Confirm with --yes`,
     [],
   ]);
+  expect(unasked.out).toContain(
+    `- privacy: { ip: drop, cut_fragment: true }\n- rules:\n-   - name: no-pings\n`,
+  );
+  expect(unasked.out).toMatch(/^removes 1 rule \(no-pings\); 1 schema \(order\);.*\n$/m);
   const denied = await apply(less, [], "no");
   expect(denied.err).toContain(
     `Replace all rules of project less, and remove ${removed}? \`penstock rules rollback less 1\` undoes it. Type less to confirm: `,
@@ -153,6 +162,14 @@ test("rules rollback asks for confirmation if rules, schemas or privacy are remo
   // Nothing is removed, so nothing is asked.
   expect((await rollback("2")).fault).toBeUndefined();
   expect((await rules("show", "back")).out).toBe(second);
+});
+
+test("rules apply names a change of nothing but the ends of lines", async () => {
+  await addProject(connection, { ...place, id: "ends" });
+  await rules("apply", "ends", fileOf(first));
+  expect((await rules("apply", "ends", fileOf(first.replaceAll("\n", "\r\n")))).out).toBe(
+    "only the ends of lines differ\nproject ends: version 2 of its rules (was 1)\nin use within 2 s: 1 rule; 0 schemas\n",
+  );
 });
 
 test("rules apply --if-version fails if another version is in use", async () => {
@@ -262,6 +279,12 @@ test("rules check and apply print every error with its place, and change nothing
   expect((await rules("show", "strict")).fault).toBe(
     "project strict has no rules: its events are stored as they are sent. Give it rules with `penstock rules apply strict FILE`",
   );
+  const many = fileOf(`rules:\n${"- { name: B, drop: true }\n".repeat(60)}`, "many.yaml");
+  expect((await rules("check", many)).fault).toBe(
+    `${many}: 50 errors (the maximum; there may be more)`,
+  );
+  const input = await runCommand({}, ["rules", "check", "-"], "rules: []");
+  expect(input.out).toBe("standard input: ok: 0 rules; 0 schemas\n");
   const big = fileOf(Buffer.alloc(10 * 1_048_576, "rules: []\n"), "big.yaml");
   expect((await rules("check", big)).out).toContain(`${big}:1:1: the file is larger than 262144`);
   expect((await rules("check", fileOf(first))).out).toContain("ok: 1 rule; 0 schemas");

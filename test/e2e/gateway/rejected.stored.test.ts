@@ -4,6 +4,7 @@ import {
   itemBytesMax,
   projectBurstBytes,
 } from "../../../src/gateway/quarantine/quarantine.ts";
+import { createLog } from "../../../src/platform/base/log.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { until } from "../../kit/gateway.ts";
 import { oldestNatsServer } from "../../kit/nats-server.ts";
@@ -80,7 +81,12 @@ describe("what is not retained", () => {
   });
 
   test("with PENSTOCK_REJECTED_BYTES=0, there is no stream, and items are only counted as dropped", async () => {
-    const gateway = await gatewayForFile({ env: { PENSTOCK_REJECTED_BYTES: "0" } });
+    const lines: string[] = [];
+    const log = createLog("info", { write: (line) => lines.push(line) });
+    const gateway = await gatewayForFile({ env: { PENSTOCK_REJECTED_BYTES: "0" }, log });
+    expect(lines.join("")).toContain(
+      "rejected events are only counted: PENSTOCK_REJECTED_BYTES is 0",
+    );
     const project = await gateway.project();
     const answer = await gateway.post("/batch/", { api_key: project.key, batch: [{ event: "e" }] });
     expect(answer.json).toMatchObject({ dropped: 1 });
