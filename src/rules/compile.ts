@@ -131,7 +131,7 @@ export class CompiledRules {
   readonly urlPaths: readonly number[];
   readonly schemas: readonly CompiledSchema[];
   /** The schema whose checks begin at an offset. */
-  readonly schemaAt: readonly (CompiledSchema | undefined)[];
+  readonly schemaAt: ReadonlyMap<number, CompiledSchema>;
   readonly #texts = new ConstantTexts();
   readonly #paths = new Paths(this.#texts);
   /** These paths are 0 if no rule reads them. */
@@ -182,9 +182,7 @@ export class CompiledRules {
     this.schemas = file.schemas.map(
       (schema) => new CompiledSchema(schema, { pathOf, checks, counts: counters.ofSchema(schema) }),
     );
-    const schemaAt = new Array<CompiledSchema | undefined>(checks.words.length);
-    for (const schema of this.schemas) schemaAt[schema.checks] = schema;
-    this.schemaAt = schemaAt;
+    this.schemaAt = new Map(this.schemas.map((schema) => [schema.checks, schema]));
     // Otherwise all properties are listed only for the events with such a schema.
     const readsAllOfRenamed =
       actions.some(({ kind }) => kind === "rename") &&

@@ -128,16 +128,13 @@ function sum(numbers: readonly number[]): number {
 /** Work of a step, in copied bytes. */
 const bytesOfStep = 60;
 /** Work of an HMAC, in copied bytes. */
-const bytesOfHash = 512;
+const bytesOfHash = 1_024;
 /** Work of an event for `cookieless`, in copied bytes. */
 const bytesOfCookieless = 1_200;
-/**
- * Work of finding members of an event and of writing it again, per byte, in copied bytes. More would
- * send batches of usual sizes to the queue, where they take three times the CPU time.
- */
+/** Work of finding members of an event and of writing it again, per byte, in copied bytes. */
 const bytesOfChangedByte = 1;
-/** The same if every member is taken. */
-const bytesOfKeptByte = 4;
+/** The same if JavaScript reads values, such as the texts that a schema has a pattern for. */
+const bytesOfReadByte = 4;
 
 /** Work in bytes that could be copied in the same time. */
 interface WorkEstimate {
@@ -146,12 +143,19 @@ interface WorkEstimate {
 }
 
 /** `rewrites`: whether the rules can find or change members of events. */
-export function estimateOf({ rules, privacy }: RulesFile, rewrites: boolean): WorkEstimate {
+export function estimateOf(
+  { rules, privacy, schemas }: RulesFile,
+  rewrites: boolean,
+): WorkEstimate {
   const actions = rules.flatMap((rule) => rule.actions);
   const hashes = actions.flatMap((action) => (action.kind === "hash" ? action.paths : []));
-  const perByte = actions.some(({ kind }) => kind === "keepOnly")
-    ? bytesOfKeptByte
-    : bytesOfChangedByte;
+  const readsValues =
+    schemas.length > 0 ||
+    privacy.cookieless ||
+    privacy.cutFragment ||
+    privacy.cutQuery.length > 0 ||
+    actions.some(({ kind }) => kind === "keepOnly" || kind === "cut");
+  const perByte = readsValues ? bytesOfReadByte : bytesOfChangedByte;
   return {
     perEvent:
       stepsOf(rules).total * bytesOfStep +

@@ -217,7 +217,7 @@ export class RuledItems {
 
   /** Returns the schema of a row that is Valid. */
   schemaOf(row: number): CompiledSchema {
-    return this.#rules!.schemaAt[this.#tasks[this.#taskOf(row) + RowTask.Argument]!]!;
+    return this.#rules!.schemaAt.get(this.#tasks[this.#taskOf(row) + RowTask.Argument]!)!;
   }
 
   /** Returns what the schema has found in the item of a row that is Same or Changed. */
