@@ -127,8 +127,8 @@ function sum(numbers: readonly number[]): number {
 
 /** Work of a step, in copied bytes. */
 const bytesOfStep = 60;
-/** Work of an HMAC, in copied bytes. */
-const bytesOfHash = 1_024;
+/** Work of the HMAC of a text with escapes, in copied bytes. */
+const bytesOfHash = 2_048;
 /** Work of an event for `cookieless`, in copied bytes. */
 const bytesOfCookieless = 1_200;
 /** Work of finding members of an event and of writing it again, per byte, in copied bytes. */
