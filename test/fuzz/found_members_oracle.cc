@@ -143,8 +143,10 @@ struct Task {
   uint32_t argument;
 };
 
-Words words_of(const std::vector<Task>& tasks) {
+/** Returns the words of the tasks of rows, from the first one on. */
+Words words_of(const std::vector<Task>& tasks, uint32_t first = 0) {
   Words words(penstock::kTasksRows);
+  words[penstock::kTasksFirst] = first;
   words[penstock::kTasksCount] = static_cast<uint32_t>(tasks.size());
   words[penstock::kTasksChangesEnd] = 1;
   for (const auto& [kind, argument] : tasks) words.insert(words.end(), {0, kind, argument, 0});
@@ -162,29 +164,45 @@ struct Found {
   Words tasks;
 };
 
-/** Returns nothing if the text or the table is not that of the scan. */
-Found find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
-           const Words& tasks, const Names& names) {
+/** Sets the words that the caller sets before each call. */
+void begin_again(Words& tasks, const Words& first) {
+  std::copy(&first[penstock::kTasksChangesEnd], &first[penstock::kTasksRows],
+            &tasks[penstock::kTasksChangesEnd]);
+}
+
+/**
+ * Finds without space, and then again with the tasks that the first call has left. Returns nothing
+ * if the results differ, or if the text or the table is not that of the scan.
+ */
+Found find_any(penstock::EventScanner& scanner, const std::vector<uint8_t>& text,
+               const Words& table, const Words& tasks, const Names& names) {
   const auto call = [&](Found& to) {
-    to.tasks = tasks;
     const penstock::RowTasks rows{table.data(), tasks[penstock::kTasksFirst],
                                   tasks[penstock::kTasksCount], to.tasks.data()};
     const penstock::FoundList found{to.entries.data(), to.entries.size() / penstock::kFoundWords};
     return scanner.find_members(text.data(), rows, names.given(), found,
                                 {to.changes.data(), to.changes.size()});
   };
-  Found none;
+  Found none{{}, {}, tasks};
   const size_t count = call(none);
   const size_t end = none.tasks[penstock::kTasksChangesEnd];
   if (count == penstock::kCannotFind || end > kWordsMax) return {};
-  Found found{Words(count * penstock::kFoundWords), Words(end), {}};
+  Found found{Words(count * penstock::kFoundWords), Words(end), none.tasks};
+  begin_again(found.tasks, tasks);
   // A text that was changed is indexed again, so the numbers may be others.
   if (call(found) != count || found.tasks != none.tasks) return {};
   // One word less must not be exceeded.
-  Found few{Words(count * penstock::kFoundWords), Words(end), {}};
+  Found few{Words(count * penstock::kFoundWords), Words(end), tasks};
   if (end > 0) few.changes.pop_back();
   if (count > 0) few.entries.pop_back();
   call(few);
+  return found;
+}
+
+Found find(penstock::EventScanner& scanner, const std::vector<uint8_t>& text, const Words& table,
+           const Words& tasks, const Names& names) {
+  Found found = find_any(scanner, text, table, tasks, names);
+  check(!found.tasks.empty(), "a repeated call has the results of the first one");
   return found;
 }
 
@@ -292,10 +310,15 @@ void check_schemas(penstock::EventScanner& scanner, const std::vector<uint8_t>& 
   }
 }
 
+const uint32_t* extra_at(const Words& table, size_t row) {
+  return &table[penstock::kHeaderWords + kRows * penstock::kRowWords + row * penstock::kExtraWords];
+}
+
 /** Checks a changed item and its row. */
 void check_changed(const std::vector<uint8_t>& text, const uint32_t* change, const Words& sent,
-                   const uint32_t* moved, const EditedItem& expected) {
+                   const Words& target, uint32_t index, const EditedItem& expected) {
   static penstock::EventScanner scanner;
+  const uint32_t* const moved = row_at(target, index);
   std::vector<uint8_t> changed(text.begin() + moved[penstock::kItemStart] - 1,
                                text.begin() + moved[penstock::kItemEnd] + 1);
   Words table(sent.size());
@@ -317,6 +340,13 @@ void check_changed(const std::vector<uint8_t>& text, const uint32_t* change, con
     const bool is_offset = word < penstock::kFieldTypes && row[word] != 0;
     check(moved[word] == row[word] + (is_offset ? shift : 0),
           "the row of an edited event is that of a scan");
+  }
+  if ((row[penstock::kMoreTypes] >> penstock::kHasExtraShift & 1) == 0) return;
+  const uint32_t* const extra = extra_at(table, 0);
+  for (uint32_t word = 0; word < penstock::kExtraWords; word++) {
+    const bool is_offset = word < penstock::kExtraTypes && extra[word] != 0;
+    check(extra_at(target, index)[word] == extra[word] + (is_offset ? shift : 0),
+          "the extra of an edited event is that of a scan");
   }
 }
 
@@ -340,7 +370,7 @@ void check_changes(const std::vector<uint8_t>& text, Words table, const Found& f
   size_t at = 1;
   for (uint32_t index = 0; index < count; index++) {
     const uint32_t* const change = &found.changes[at];
-    check_changed(target, change, table, row_at(target_table, index), edited[index]);
+    check_changed(target, change, table, target_table, index, edited[index]);
     at += penstock::kChangeWords + size_t{change[penstock::kChangeEdits]} * penstock::kEditWords;
   }
   check(at == found.changes.size(), "the changes end where their list ends");
@@ -361,22 +391,24 @@ void check_tasks(penstock::EventScanner& scanner, const std::vector<uint8_t>& te
                                  penstock::kRowToApply, penstock::kStoredRow};
   const Text of(text.data(), text.size());
   const Words listed = list_all(scanner, text, table, names);
-  std::vector<Task> tasks(table[penstock::kRowCount]);
+  const uint32_t first = random.below(table[penstock::kRowCount]);
+  std::vector<Task> tasks(table[penstock::kRowCount] - first);
   for (Task& task : tasks) {
     task.kind = kKinds[random.below(std::size(kKinds))];
     if (task.kind == penstock::kRowToEdit)
-      task.argument = (1 + random.below((1u << kRules) - 1)) |
-                      (random.below(2) == 0 ? kOneMoreRule | kOtherMoreRule : 0);
+      task.argument =
+          random.below(1u << kRules) | (random.below(2) == 0 ? kOneMoreRule | kOtherMoreRule : 0);
   }
-  const Found found = find(scanner, text, table, words_of(tasks), names);
-  Words expected = words_of(tasks);
+  Words expected = words_of(tasks, first);
+  const Found found = find(scanner, text, table, expected, names);
   Words entries;
   std::vector<EditedItem> edited;
-  for (uint32_t row = 0; row < tasks.size(); row++) {
-    uint32_t* const task = &expected[penstock::kTasksRows + size_t{row} * penstock::kTaskWords];
+  for (uint32_t index = 0; index < tasks.size(); index++) {
+    const uint32_t row = first + index;
+    uint32_t* const task = &expected[penstock::kTasksRows + size_t{index} * penstock::kTaskWords];
     uint32_t& kind = task[penstock::kTaskKind];
     if (kind == penstock::kRowToEdit) {
-      const EditedItem item(of, row_at(table, row), tasks[row].argument, names.flags);
+      const EditedItem item(of, row_at(table, row), tasks[index].argument, names.flags);
       if (item.is_unsure()) {
         kind = penstock::kRowToList;
         task[penstock::kTaskArgument] = 0;
@@ -421,7 +453,11 @@ void change_words(Words& words, size_t first, Random& random) {
 void move_value(Words& sets, Random& random) {
   uint32_t* const set =
       &sets[random.below(sets.size() / penstock::kSetWords) * size_t{penstock::kSetWords}];
-  const uint32_t distance = random.below(2) == 0 ? random.below(SIZE_MAX) : random.below(64);
+  const uint32_t kind = random.below(3);
+  const uint32_t near = random.below(64);
+  const uint32_t distance = kind == 0   ? random.below(SIZE_MAX)
+                            : kind == 1 ? near
+                                        : near - set[penstock::kSetTextEnd];
   set[penstock::kSetValueStart] += distance;
   set[penstock::kSetTextEnd] += distance;
 }
@@ -454,7 +490,7 @@ void check_wrong_words(penstock::EventScanner& scanner, const std::vector<uint8_
         break;
       default: change_words(words, penstock::kTasksItemBytesMax, random);
     }
-    const Found found = find(scanner, text, table, words, wrong);
+    const Found found = find_any(scanner, text, table, words, wrong);
     if (found.changes.empty()) continue;
     Words changes = found.changes;
     changes[0] = found.tasks[penstock::kTasksChanges];
@@ -504,14 +540,14 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
         table[penstock::kHeaderWords + random.below(table.size() - penstock::kHeaderWords)];
     const uint32_t before = word;
     word = round % 2 == 0 ? random.below(SIZE_MAX) : before + random.below(5) - 2;
-    find(scanner, text, table, arbitrary_tasks(), names);
+    find_any(scanner, text, table, arbitrary_tasks(), names);
     check_names(text, table, kRows);
     word = before;
   }
   // A text that was changed after its scan must not lead out of it either.
   for (uint32_t round = 0; round < 16; round++) {
     text[random.below(text.size())] = static_cast<uint8_t>("{}[],:\"x 1"[random.below(10)]);
-    find(scanner, text, table, arbitrary_tasks(), names);
+    find_any(scanner, text, table, arbitrary_tasks(), names);
   }
 }
 

@@ -28,6 +28,30 @@ struct Written {
   Words table;
 };
 
+/** A part of an item that no edit replaces, and its offset in the text of the changes. */
+struct Kept {
+  uint32_t start;
+  uint32_t end;
+  size_t to;
+};
+
+/** Checks that the offsets of a row point to the same text as before. */
+void check_moved(const uint32_t* sent, const uint32_t* moved, size_t count,
+                 const std::vector<Kept>& kept) {
+  for (size_t at = 0; at < count; at++) {
+    const uint32_t offset = sent[at];
+    if (offset == 0) {
+      check(moved[at] == 0, "an absent part has no offset");
+      continue;
+    }
+    const auto part = std::find_if(kept.begin(), kept.end(), [offset](const Kept& one) {
+      return one.start <= offset && offset <= one.end;
+    });
+    if (part == kept.end()) continue;
+    check(moved[at] == part->to + (offset - part->start), "an offset moves like its text");
+  }
+}
+
 Written change(const std::vector<uint8_t>& sent, Words& table, Words words, size_t room) {
   const std::vector<uint8_t> texts(kTexts.begin(), kTexts.end());
   Written to{0, std::vector<uint8_t>(room), Words(kTableWords)};
@@ -48,12 +72,14 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
   Random random(text);
   Words words{table[penstock::kRowCount]};
   std::vector<uint8_t> expected;
+  std::vector<std::vector<Kept>> kept_of;
   for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) {
     const uint32_t* const of = &table[penstock::kHeaderWords + size_t{row} * penstock::kRowWords];
     const uint32_t count = random.below(5);
     words.insert(words.end(), {row, count, of[penstock::kFieldTypes], of[penstock::kPropertyTypes],
                                random.below(2)});
     expected.push_back('[');
+    std::vector<Kept>& kept = kept_of.emplace_back();
     uint32_t read = of[penstock::kItemStart];
     const uint32_t end = of[penstock::kItemEnd];
     for (uint32_t edit = 0; edit < count; edit++) {
@@ -63,6 +89,7 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
       const uint32_t text_start = random.below(static_cast<uint32_t>(kTexts.size()));
       const auto text_end = static_cast<uint32_t>(kTexts.size());
       words.insert(words.end(), {from, to, text_start, is_hash ? penstock::kHashedText : text_end});
+      kept.push_back({read, from, expected.size()});
       expected.insert(expected.end(), text.begin() + read, text.begin() + from);
       const bool is_text = to - from >= 2 && text[from] == '"';
       const size_t hashed = to - from - (is_text ? 2 : 0);
@@ -72,6 +99,7 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
       else expected.insert(expected.end(), kTexts.begin() + text_start, kTexts.end());
       read = to;
     }
+    kept.push_back({read, end, expected.size()});
     expected.insert(expected.end(), text.begin() + read, text.begin() + end);
     expected.push_back(']');
   }
@@ -85,6 +113,15 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
     const uint32_t start = to[penstock::kItemStart];
     check(expected[start - 1] == '[' && expected[to[penstock::kItemEnd]] == ']',
           "a changed item is in brackets");
+    // Such a row has no types.
+    if (to[penstock::kMoreTypes] == 0) continue;
+    const uint32_t* const of = &table[penstock::kHeaderWords + size_t{row} * penstock::kRowWords];
+    check_moved(of + penstock::kFirstFieldStart, to + penstock::kFirstFieldStart,
+                penstock::kFieldTypes - penstock::kFirstFieldStart, kept_of[row]);
+    if ((of[penstock::kMoreTypes] >> penstock::kHasExtraShift & 1) == 0) continue;
+    const size_t extra =
+        penstock::kHeaderWords + kRows * penstock::kRowWords + size_t{row} * penstock::kExtraWords;
+    check_moved(&table[extra], &written.table[extra], penstock::kExtraTypes, kept_of[row]);
   }
   if (!expected.empty())
     check(change(text, table, words, expected.size() - 1).end == penstock::kBadChange,
