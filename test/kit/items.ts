@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Typos } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
 import { readSentAt } from "../../src/gateway/intake/plain-protocol.ts";
+import type { QuarantinedItem } from "../../src/gateway/intake/quarantine-port.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";
 import { endOfSlice } from "../../src/gateway/intake/work-size.ts";
 import type { ChangeFunctions } from "../../src/records/item-changes.ts";
@@ -43,6 +44,8 @@ interface Taken {
   readonly filtered: number;
   /** The texts of the items in quarantine. */
   readonly quarantined: readonly string[];
+  /** Why they are there. */
+  readonly causes: readonly Pick<QuarantinedItem, "reason" | "detail" | "rule">[];
 }
 
 export interface Circumstances {
@@ -138,6 +141,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const request = { needsTimestamp: historical, isEngage, receivedAtMs, skewMs };
   const visitor = { address: clientAddress, userAgent, request, zoneLookups: { failed: 0 } };
   const quarantined: string[] = [];
+  const causes: Taken["causes"][number][] = [];
   const job: Job = {
     rules,
     lane,
@@ -153,7 +157,10 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     recordBytesMax: 16_777_216,
     ...request,
     unreadableSentAt: sentAt.unreadable,
-    quarantine: ({ body, start, end }) => void quarantined.push(body.toString("utf8", start, end)),
+    quarantine: ({ body, start, end, reason, detail, rule }) => {
+      quarantined.push(body.toString("utf8", start, end));
+      causes.push({ reason, detail, rule });
+    },
     frames: {
       sinkFor(lineBytes) {
         if (sink.length > room)
@@ -180,6 +187,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
     lines,
     measured,
     quarantined,
+    causes,
     records: lines.map((line) => JSON.parse(line) as StoredRecord),
     warnings: tally.warnings.map(({ code }) => code),
     details: tally.warnings.map(({ detail }) => detail),

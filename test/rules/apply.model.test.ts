@@ -8,6 +8,7 @@ import { compileRules } from "../../src/rules/compile.ts";
 import { rootDomainOf } from "../../src/rules/root-domain.ts";
 import {
   type Action,
+  type EventSchema,
   type Match,
   noPrivacy,
   type PropertyMatch,
@@ -323,6 +324,58 @@ test("the intake applies rules like a model over parsed events", () => {
             if (isChanged) expect(stored[index]!.rules).toBe(7);
           expect(taken.filtered + taken.dropped + taken.records.length).toBe(events.length);
         }
+      },
+    ),
+    { numRuns: 500 },
+  );
+}, 120_000);
+
+const schema: fc.Arbitrary<EventSchema> = fc.record({
+  event: fc.constantFrom(...eventNames, "renamed"),
+  version: fc.integer({ min: 1, max: 9 }),
+  mode: fc.constantFrom("observe", "stamp", "stamp", "quarantine"),
+  properties: fc.constantFrom(
+    { type: "object" },
+    { properties: { plan: { type: "string" } } },
+    { required: ["total"], properties: { total: { type: ["number", "null"] } } },
+    { properties: { email: { maxLength: 5 } }, additionalProperties: { type: "string" } },
+    { properties: { plan: { const: "free" } }, additionalProperties: false },
+  ),
+});
+const fileWithSchemas: fc.Arbitrary<RulesFile> = fc
+  .tuple(file, fc.uniqueArray(schema, { selector: ({ event }) => event, maxLength: 4 }))
+  .map(([one, schemas]) => ({ ...one, schemas }));
+
+test("the events of a batch have the same results as alone", () => {
+  fc.assert(
+    fc.property(
+      fileWithSchemas,
+      sentEvents,
+      fc.constantFrom(undefined, undefined, '"added":1'),
+      (rulesFile, events, additions) => {
+        const cookieless = { projectId: "p", rootDomainOf };
+        const compile = () => compileRules(rulesFile, { version: 7, secret, saltOf, cookieless });
+        const texts = events.map(([{ fields }, spelling]) => spelled(objectOf(fields), spelling));
+        const resultsIn = (bodies: readonly string[]) => {
+          const rules = compile();
+          // The second time, the rules know the names of the events.
+          const taken = [...bodies, ...bodies].map((body) =>
+            take(body, { rules, clientAddress, ...(additions === undefined ? {} : { additions }) }),
+          );
+          return {
+            records: taken.flatMap(({ records }) => records.map(({ uuid: _, ...rest }) => rest)),
+            details: taken.flatMap(({ details }) => details).sort(),
+            errors: taken.flatMap(({ errors }) => errors),
+            causes: taken.flatMap(({ causes }) => causes),
+            quarantined: taken.flatMap(({ quarantined }) => quarantined),
+            filtered: taken.reduce((sum, { filtered }) => sum + filtered, 0),
+            ofRules: rules.rules.map(({ counts }) => [...counts]),
+            ofSchemas: rules.schemas.map(({ counts }) => [...counts]),
+          };
+        };
+        expect(resultsIn([`{"batch":[${texts.join()}]}`])).toEqual(
+          resultsIn(texts.map((text) => `{"batch":[${text}]}`)),
+        );
       },
     ),
     { numRuns: 500 },

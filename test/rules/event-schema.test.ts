@@ -81,6 +81,26 @@ test("a schema sees the event after the rules, by its new name", () => {
   expect(sent("other", {}).records[0]).not.toHaveProperty("schema");
 });
 
+test("a renamed event is judged by the schema of its new name only", () => {
+  const schemaOf = (event: string, type: string) => ({
+    event,
+    version: 1,
+    mode: "stamp",
+    properties: { properties: { total: { type } } },
+  });
+  const rules = compiled({
+    rules: [{ name: "to-order", match: { event: "buy" }, rename: "order" }],
+    schemas: [schemaOf("buy", "string"), schemaOf("order", "number")],
+  });
+  const sent = (total: Json) =>
+    take({ event: "buy", distinct_id: "u", properties: { total } }, { rules }).records[0];
+  expect(sent(1)).toMatchObject({ event: "order", schema: { ok: true } });
+  expect(sent("1")).toMatchObject({
+    event: "order",
+    schema: { errors: ["total: must be a number"] },
+  });
+});
+
 /** The numbers of events that the only schema has checked. */
 function countsOf({ schemas }: CompiledRules) {
   const { counts } = schemas[0]!;
