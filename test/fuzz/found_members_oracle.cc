@@ -453,11 +453,7 @@ void change_words(Words& words, size_t first, Random& random) {
 void move_value(Words& sets, Random& random) {
   uint32_t* const set =
       &sets[random.below(sets.size() / penstock::kSetWords) * size_t{penstock::kSetWords}];
-  const uint32_t kind = random.below(3);
-  const uint32_t near = random.below(64);
-  const uint32_t distance = kind == 0   ? random.below(SIZE_MAX)
-                            : kind == 1 ? near
-                                        : near - set[penstock::kSetTextEnd];
+  const uint32_t distance = random.below(2) == 0 ? random.below(SIZE_MAX) : random.below(64);
   set[penstock::kSetValueStart] += distance;
   set[penstock::kSetTextEnd] += distance;
 }
@@ -526,7 +522,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
     check_schemas(scanner, text, table, names);
     for (int time = 0; time < 3; time++) check_tasks(scanner, text, table, names, random);
   }
-  check_names(text, table, row_count);
+  for (int time = 0; time < 4; time++) check_names(text, table, row_count, random);
   check_wrong_words(scanner, text, table, names, random);
   const auto arbitrary_tasks = [&random] {
     std::vector<Task> tasks(kRows);
@@ -541,7 +537,7 @@ void check_found_members(penstock::EventScanner& scanner, const uint8_t* bytes, 
     const uint32_t before = word;
     word = round % 2 == 0 ? random.below(SIZE_MAX) : before + random.below(5) - 2;
     find_any(scanner, text, table, arbitrary_tasks(), names);
-    check_names(text, table, kRows);
+    check_names(text, table, kRows, random);
     word = before;
   }
   // A text that was changed after its scan must not lead out of it either.

@@ -16,6 +16,8 @@ using Words = std::vector<uint32_t>;
 constexpr size_t kRows = 3;
 constexpr size_t kTableWords =
     penstock::kHeaderWords + kRows * (size_t{penstock::kRowWords} + penstock::kExtraWords);
+/** For items that are longer than those of the text. */
+constexpr size_t kMoreRoom = 1024;
 const std::string kTexts = "\"source\":1,";
 
 void write_hash(void*, const uint8_t*, size_t length, uint8_t* target) {
@@ -76,6 +78,7 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
   for (uint32_t row = 0; row < table[penstock::kRowCount]; row++) {
     const uint32_t* const of = &table[penstock::kHeaderWords + size_t{row} * penstock::kRowWords];
     const uint32_t count = random.below(5);
+    const size_t change_at = words.size();
     words.insert(words.end(), {row, count, of[penstock::kFieldTypes], of[penstock::kPropertyTypes],
                                random.below(2)});
     expected.push_back('[');
@@ -98,6 +101,10 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
                         static_cast<uint8_t>('a' + hashed % 26));
       else expected.insert(expected.end(), kTexts.begin() + text_start, kTexts.end());
       read = to;
+      if (from == to || random.below(4) != 0) continue;
+      // An edit inside the last one is ignored.
+      words.insert(words.end(), {from + random.below(to - from), to, text_start, text_end});
+      words[change_at + penstock::kChangeEdits]++;
     }
     kept.push_back({read, end, expected.size()});
     expected.insert(expected.end(), text.begin() + read, text.begin() + end);
@@ -135,7 +142,7 @@ void check_item_changes(penstock::EventScanner& scanner, const uint8_t* bytes, s
     wrong_table[penstock::kHeaderWords +
                 random.below(static_cast<uint32_t>(kTableWords - penstock::kHeaderWords))] ^=
         1u << random.below(32);
-    change(text, wrong_table, words, expected.size());
+    change(text, wrong_table, words, expected.size() + kMoreRoom);
   }
 }
 

@@ -77,8 +77,8 @@ struct Known {
 
 }  // namespace
 
-void check_names(const std::vector<uint8_t>& text, const Words& table, uint32_t row_count) {
-  Random random(text);
+void check_names(const std::vector<uint8_t>& text, const Words& table, uint32_t row_count,
+                 Random& random) {
   const uint32_t first = random.below(row_count);
   Known known(first, row_count - first);
   for (int time = 0; time < 2; time++) {

@@ -173,7 +173,6 @@ export const plantedBugs = [
   ["find_members.cc", "schema != 0 ? kValidRow : kStoredRow", "kValidRow"],
   ["find_members.cc", "if (rules == 0) return true;", ""],
   ["find_members.cc", "applied = applied_ = 0;\n    unsure_ = false;", "applied = applied_ = 0;"],
-  ["find_members.cc", "start <= set_end &&", ""],
   ["find_members.cc", "rows.first * kRowWords", "0 * kRowWords"],
   ["find_members.cc", "static_cast<uint32_t>(rows.first + at)", "static_cast<uint32_t>(at)"],
   ["find_members.cc", "lists_all_ = lists_all_ || judge_.reads_others();", ""],
