@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { PropertyShift } from "../../src/records/table.ts";
+import type { CompiledRules } from "../../src/rules/compile.ts";
 import { type CompiledRule, RuleEffect } from "../../src/rules/compiled-rule.ts";
 import type { Action, Match, Rule, RuleMode, Scalar } from "../../src/rules/rules-file.ts";
 import { take } from "../kit/items.ts";
@@ -164,6 +165,28 @@ describe("samples", () => {
       ids.length;
     expect(share).toBeGreaterThan(0.23);
     expect(share).toBeLessThan(0.27);
+  });
+
+  test("do not have the id whose hash is the limit, and several rules sample like the smallest", () => {
+    const hash = sampleHash(Buffer.from("u"), 0, 1);
+    const conditions = [{}, { properties: new Map([["a", { kind: "absent" as const }]]) }];
+    for (const match of conditions) {
+      const isStored = (...limits: number[]): boolean => {
+        const rules = compiled(
+          limits.map((limit) => ruleOf(match, { kind: "sample", share: limit / 2 ** 32 })),
+        );
+        // The second time, the rules know the name of the event.
+        const [first, second] = [1, 2].map(
+          () => take({ event: "e", distinct_id: "u" }, { rules }).records.length === 1,
+        );
+        expect(second).toBe(first);
+        return second!;
+      };
+      expect(isStored(hash)).toBe(false);
+      expect(isStored(hash + 1)).toBe(true);
+      expect(isStored(hash, hash + 1)).toBe(false);
+      expect(isStored(hash + 1, hash)).toBe(false);
+    }
   });
 
   test("hold for events whose names are not known yet, next to rules that edit others", () => {
@@ -375,6 +398,30 @@ test("rules that only remove members hold for any number of rules and events", (
   }
 });
 
+test("each event in quarantine has the name of its rule", () => {
+  const rules = compiled(
+    ["a", "b"].map((name) => ruleOf({ event: [name] }, { kind: "quarantine" })),
+  );
+  const batch = ["c", "b", "a", "b"].map((event) => ({ event, distinct_id: "u" }));
+  const { causes } = take({ batch }, { rules });
+  expect(causes).toEqual(["r1", "r0", "r1"].map((rule) => ({ reason: "rule", detail: "", rule })));
+});
+
+test("remove finds an object that only the event itself has", () => {
+  const rules = compiled([ruleOf({}, { kind: "remove", paths: ["$set"] })]);
+  const event = { event: "e", distinct_id: "u", $set: { a: 1 }, properties: { x: 1 } };
+  const [record] = take(event, { rules }).records;
+  expect(record).toMatchObject({ properties: { x: 1 }, rules: 5 });
+  expect(record).not.toHaveProperty("$set");
+});
+
+test("rules set any number of members", () => {
+  const values = Array.from({ length: 40 }, (_, at): [string, number] => [`source ${at}`, at]);
+  const rules = compiled(values.map((one) => ruleOf({}, { kind: "set", values: new Map([one]) })));
+  const { records } = take({ event: "e", distinct_id: "u", properties: { x: 1 } }, { rules });
+  expect(records[0]!["properties"]).toEqual({ ...Object.fromEntries(values), x: 1 });
+});
+
 test("rules apply to all events of a large request whose events get further members", () => {
   const batch = Array.from({ length: 1_500 }, (_, index) => ({
     event: index % 10 === 9 ? "drop" : "e",
@@ -468,11 +515,11 @@ test("keep_only counts and removes what earlier ones have left", () => {
 
 test("a text in place of an object does not keep what a rule removes inside", () => {
   const texts = `"$set":"{\\"email\\":\\"a@b\\"}","properties":{"$groups":"a@b","x":1}`;
-  const replacedWith = (action: Action): unknown => {
-    const rules = compiled([ruleOf({}, action)]);
+  const replacedBy = (rules: CompiledRules): unknown => {
     const event = `{"event":"e","distinct_id":"u",${texts}}`;
     return take(event, { rules }).records[0]!["replaced"];
   };
+  const replacedWith = (action: Action): unknown => replacedBy(compiled([ruleOf({}, action)]));
   expect(replacedWith({ kind: "remove", paths: ["email"] })).toMatchObject({
     $set: '{"email":"a@b"}',
     $groups: "a@b",
@@ -480,6 +527,7 @@ test("a text in place of an object does not keep what a rule removes inside", ()
   expect(replacedWith({ kind: "remove", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });
   expect(replacedWith({ kind: "hash", paths: ["$set.email"] })).toEqual({ $groups: "a@b" });
   expect(replacedWith({ kind: "keepOnly", paths: ["x"] })).toBeUndefined();
+  expect(replacedBy(compiled([], { cutFragment: true }))).toEqual({ $groups: "a@b" });
 });
 
 test("a long value that a rule has shortened can match, and a long one cannot", () => {

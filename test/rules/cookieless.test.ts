@@ -359,6 +359,18 @@ describe("a cookieless event that cannot have an id is dropped, and not retained
     expect(quarantined[0]).toContain("$cookieless_mode");
   });
 
+  test("each for its own reason", () => {
+    const hostless = cookielessEvent({ $host: "", $current_url: "" });
+    const agentless = cookielessEvent({ $raw_user_agent: "" });
+    const { details } = take(
+      { batch: [cookielessEvent(), hostless, agentless, hostless] },
+      { rules: cookielessRules(), clientAddress },
+    );
+    const [host, agent, again] = details;
+    expect([again, details.length]).toEqual([host, 3]);
+    expect(agent).not.toBe(host);
+  });
+
   test("no address", () => {
     const { warnings, details } = take(
       { batch: [cookielessEvent()] },

@@ -1,6 +1,7 @@
 // The work that an accepted file can cause, so that a batch of any events is processed in time.
 
 import { expect, test } from "vitest";
+import { compileRules } from "../../src/rules/compile.ts";
 import { stepsMax } from "../../src/rules/limits.ts";
 import { parseRules } from "../../src/rules/parse.ts";
 import { changeSteps, innerGlobSteps, stepsOf } from "../../src/rules/rules-work.ts";
@@ -95,4 +96,32 @@ test("globs read the first 200 characters of a text, whatever their size", () =>
     expect(patterns.matches(`${character.repeat(193)}-secret`)).toBe(true);
     expect(patterns.matches(`${character.repeat(194)}-secret`)).toBe(false);
   }
+});
+
+test("the work for an event depends on what the rules do, and on its bytes if they read members", () => {
+  const workOf = (text: string, bytes: number): number => {
+    const parsed = parseRules(text);
+    if ("errors" in parsed) throw new Error(parsed.errors[0]!.message);
+    const cookieless = { projectId: "p", rootDomainOf: () => "" };
+    const context = { version: 1, secret: Buffer.from("secret"), cookieless };
+    return compileRules(parsed.rules, context).workOf(bytes, 1);
+  };
+  const perEvent = (text: string): number => workOf(text, 0);
+  const perByte = (text: string): number => workOf(text, 1) - workOf(text, 0);
+  const one = (body: string): string => rules(1, () => body);
+  const cookieless = "privacy: { cookieless: true }\n";
+  const none = "rules: []\n";
+
+  expect([perEvent(none), perByte(none)]).toEqual([0, 0]);
+  expect(perEvent(one("drop: true"))).toBeGreaterThan(0);
+  expect(perEvent(one("hash: [a]"))).toBeGreaterThan(perEvent(one("cut: { a: 1 }")));
+  expect(perEvent(one("hash: [a, b]"))).toBeGreaterThan(perEvent(one("hash: [a]")));
+  expect(perEvent(cookieless)).toBeGreaterThan(0);
+
+  expect(perByte(one("match: { event: a }, drop: true"))).toBe(0);
+  const schema = "schemas: [{ event: a, version: 1, mode: stamp, properties: {} }]\n";
+  const cut = "privacy: { cut_fragment: true }\n";
+  for (const text of [one("remove: [a]"), one("rename: a"), schema, cut, cookieless])
+    expect(perByte(text), text).toBeGreaterThan(0);
+  expect(perByte(one("keep_only: [a]"))).toBeGreaterThan(perByte(one("remove: [a]")));
 });
