@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
+import { setMembersMax } from "../../src/records/found-members.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { PropertyShift } from "../../src/records/table.ts";
 import type { CompiledRules } from "../../src/rules/compile.ts";
@@ -417,9 +418,12 @@ test("remove finds an object that only the event itself has", () => {
 
 test("rules set any number of members", () => {
   const values = Array.from({ length: 40 }, (_, at): [string, number] => [`source ${at}`, at]);
-  const rules = compiled(values.map((one) => ruleOf({}, { kind: "set", values: new Map([one]) })));
-  const { records } = take({ event: "e", distinct_id: "u", properties: { x: 1 } }, { rules });
-  expect(records[0]!["properties"]).toEqual({ ...Object.fromEntries(values), x: 1 });
+  for (const ofFirst of [1, setMembersMax, setMembersMax + 1]) {
+    const parts = [values.slice(0, ofFirst), ...values.slice(ofFirst).map((one) => [one])];
+    const rules = compiled(parts.map((part) => ruleOf({}, { kind: "set", values: new Map(part) })));
+    const { records } = take({ event: "e", distinct_id: "u", properties: { x: 1 } }, { rules });
+    expect(records[0]!["properties"]).toEqual({ ...Object.fromEntries(values), x: 1 });
+  }
 });
 
 test("rules apply to all events of a large request whose events get further members", () => {

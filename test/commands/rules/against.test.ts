@@ -126,6 +126,22 @@ test("a trial agrees with the intake about the events that are stored", () => {
   expect(filtered).toBeGreaterThan(75);
 });
 
+test("a trial agrees with the intake about the events that are valid", () => {
+  const rules = rulesOf(
+    "schemas: [{ event: seen, version: 1, mode: observe, properties: { properties: { title: { type: string } } } }]",
+  );
+  const events = [{}, { plan: "free" }, { title: "a" }, { title: 1 }].map(
+    (properties) => ["seen", "u", properties] as const,
+  );
+  const trial = new RulesTrial(rules);
+  trial.take(lines(events), "live");
+  expect(trial.schemas.results).toMatchObject([{ event: "seen", valid: 3, invalid: 1 }]);
+  const batch = events.map(([event, id, properties]) => ({ event, distinct_id: id, properties }));
+  const compiled = compileRules(rules, { version: 1, secret: new Uint8Array(32) });
+  take({ batch }, { rules: compiled });
+  expect([...compiled.schemas[0]!.counts]).toEqual([3, 1]);
+});
+
 test("rules check --against reads the stored events of one project, and changes nothing", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
