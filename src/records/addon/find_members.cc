@@ -545,8 +545,8 @@ size_t find_members(TokenIndex& index, const uint8_t* text, const RowTasks& rows
     const size_t before = finder.count();
     const bool only_if_any = kind == kRowToListIfAny;
     if (!finder.list(row, number, schema, only_if_any)) return kCannotFind;
-    kind = only_if_any && finder.count() == before ? schema != 0 ? kValidRow : kStoredRow
-                                                   : kRowToList;
+    const uint32_t finished = schema != 0 ? kValidRow : kStoredRow;
+    kind = only_if_any && finder.count() == before ? finished : kRowToList;
   }
   counts[kTasksChangesEnd] = static_cast<uint32_t>(finder.edits_end());
   return finder.count();
