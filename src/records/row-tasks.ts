@@ -37,7 +37,7 @@ export const RowTask = {
    * of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
    */
   Argument: 2,
-  /** The number of the change of an edited row. */
+  /** The number of the change of a row whose event has another text. */
   Result: 3,
   Words: 4,
 } as const;

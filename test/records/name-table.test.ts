@@ -5,7 +5,7 @@ import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
 import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
-import { planRowsInSlots } from "../kit/reference-scanner/names.ts";
+import { planRowsInSlots } from "../kit/reference-scanner/tasks.ts";
 
 const scanner = createNativeScanner(128);
 const { planRows } = loadAddon();
@@ -106,7 +106,7 @@ function nameOf(body: Buffer, row: number): Buffer {
   return body.subarray(start + 1, end - 1);
 }
 
-test("the addon finds the names of the reference, and each name that was stored", () => {
+test("the addon writes the tasks of the reference, and the task of each name that was stored", () => {
   let found = 0;
   let sampled = 0;
   fc.assert(
