@@ -100,6 +100,7 @@ const personFields = fc.uniqueArray(fc.tuple(fc.constantFrom("email", "plan", "x
   selector: ([name]) => name,
   maxLength: 3,
 });
+const namesToRemove = fc.subarray(["email", "plan", "x", "ü"]);
 const eventNames = ["scroll", "ping", "ping pong", "order", "sign_up", "$pageview", "ü"];
 
 interface SentEvent {
@@ -121,21 +122,26 @@ const event: fc.Arbitrary<SentEvent> = fc
     innerOnce: fc.option(personFields),
     set: fc.option(personFields),
     setOnce: fc.option(personFields),
+    unset: fc.option(namesToRemove),
+    innerUnset: fc.option(namesToRemove),
     hasOwnId: fc.boolean(),
     isCookieless: fc.boolean(),
   })
-  .map(({ name, id, properties, inner, innerOnce, set, setOnce, hasOwnId, isCookieless }) => {
+  .map(({ name, id, properties, hasOwnId, isCookieless, ...person }) => {
+    const { inner, innerOnce, set, setOnce, unset, innerUnset } = person;
     const added = isCookieless && properties !== null ? cookielessMembers : [];
     const others = (properties ?? []).filter(([name]) => !added.some(([other]) => other === name));
     const nested = [...others, ...added].map(([name, one]): [string, Json] => [name, one]);
     if (inner !== null) nested.push(["$set", objectOf(inner)]);
     if (innerOnce !== null) nested.unshift(["$set_once", objectOf(innerOnce)]);
+    if (innerUnset !== null) nested.push(["$unset", innerUnset]);
     if (!hasOwnId) nested.push(["distinct_id", id]);
     const fields: [string, Json][] = [["event", name]];
     if (hasOwnId) fields.push(["distinct_id", id]);
     if (set !== null) fields.unshift(["$set", objectOf(set)]);
     if (properties !== null || nested.length > 0) fields.push(["properties", objectOf(nested)]);
     if (setOnce !== null) fields.push(["$set_once", objectOf(setOnce)]);
+    if (unset !== null) fields.unshift(["$unset", unset]);
     return { fields };
   });
 
@@ -155,13 +161,13 @@ const match: fc.Arbitrary<Match> = fc.record(
     lane: fc.constantFrom("live" as const, "historical" as const),
     bot: fc.boolean(),
     properties: fc
-      .dictionary(path, propertyMatch, { maxKeys: 2 })
+      .dictionary(fc.oneof(path, fc.constant("$unset")), propertyMatch, { maxKeys: 2 })
       .map((tests) => new Map(Object.entries(tests))),
   },
   { requiredKeys: [] },
 );
 const change: fc.Arbitrary<Action> = fc.oneof(
-  someOf(fc.oneof(path, fc.constantFrom("$set", "$set_once", "address"))).map(
+  someOf(fc.oneof(path, fc.constantFrom("$set", "$set_once", "$unset", "address"))).map(
     (all): Action => ({ kind: "remove", paths: all }),
   ),
   someOf(path).map((all): Action => ({ kind: "keepOnly", paths: all })),
@@ -252,6 +258,7 @@ function modelOf({ fields }: SentEvent): ModelEvent {
     properties: membersOf(sent["properties"]),
     set: membersOf(sent["$set"]),
     setOnce: membersOf(sent["$set_once"]),
+    unset: sent["$unset"],
   };
 }
 
@@ -259,6 +266,11 @@ function merged(event: ModelEvent, name: "$set" | "$set_once"): unknown {
   const top = name === "$set" ? event.set : event.setOnce;
   const inner = event.properties?.get(name);
   return plain(new Map([...(inner instanceof Map ? inner : []), ...(top ?? [])]));
+}
+
+/** Returns the names of all lists, in the order of the alphabet. */
+function namesIn(...lists: unknown[]): string[] {
+  return [...new Set(lists.flatMap((list) => (Array.isArray(list) ? list : [])))].sort();
 }
 
 const sampleOf = (id: string): number => {
@@ -312,6 +324,7 @@ test("the intake applies rules like a model over parsed events", () => {
               properties: withoutSession(record["properties"] as object),
               set: record["$set"] ?? {},
               setOnce: record["$set_once"] ?? {},
+              unset: namesIn(record["$unset"]),
             }),
             rules: record["rules"],
           }));
@@ -332,5 +345,6 @@ function plainEvent(event: ModelEvent): unknown {
     properties: plain(event.properties ?? new Map()),
     set: merged(event, "$set"),
     setOnce: merged(event, "$set_once"),
+    unset: namesIn(event.unset, event.properties?.get("$unset")),
   };
 }
