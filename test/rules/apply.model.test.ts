@@ -5,9 +5,11 @@ import { dayMs } from "../../src/platform/base/day.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { isKnownBot } from "../../src/rules/bots.ts";
 import { compileRules } from "../../src/rules/compile.ts";
+import { SchemaResult } from "../../src/rules/event-schema.ts";
 import { rootDomainOf } from "../../src/rules/root-domain.ts";
 import {
   type Action,
+  type EventSchema,
   type Match,
   noPrivacy,
   type PropertyMatch,
@@ -20,6 +22,7 @@ import { codePoint } from "../kit/code-points.ts";
 import { receivedAtMs, take } from "../kit/items.ts";
 import { clientAddress, hashFor, saltOf } from "./cookieless-kit.ts";
 import { applyModel, type Json, type ModelEvent, membersOf, plain } from "./rules-model.ts";
+import { oracleOf, type Schema, type Stamp } from "./schema-kit.ts";
 
 const secret = createHash("sha256").update("secret").digest();
 const agent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
@@ -153,9 +156,11 @@ const propertyMatch: fc.Arbitrary<PropertyMatch> = fc.oneof(
   fc.constantFrom<PropertyMatch>({ kind: "exists" }, { kind: "absent" }),
   someOf(scalar).map((values): PropertyMatch => ({ kind: "equals", values })),
 );
+const eventMatches = someOf(fc.constantFrom(...eventNames, "ping*", "*", "*o*", "renamed"));
+const eventMatch: fc.Arbitrary<Match> = fc.record({ event: eventMatches }, { requiredKeys: [] });
 const match: fc.Arbitrary<Match> = fc.record(
   {
-    event: someOf(fc.constantFrom(...eventNames, "ping*", "*", "*o*", "renamed")),
+    event: eventMatches,
     sdk: someOf(fc.constantFrom("posthog-js", "web", "w*", "free")),
     sdkVersion: someOf(fc.constantFrom("1.*", "2")),
     lane: fc.constantFrom("live" as const, "historical" as const),
@@ -189,9 +194,35 @@ const ending = fc.oneof(
 );
 const rule: fc.Arbitrary<Omit<Rule, "name">> = fc.record({
   mode: fc.constantFrom("enforce", "enforce", "enforce", "observe"),
-  match,
+  match: fc.oneof(match, eventMatch),
   actions: fc.oneof({ weight: 4, arbitrary: someOf(change) }, fc.tuple(ending)),
 });
+const valueSchema = fc.constantFrom<Schema>(
+  { type: ["string", "null"], maxLength: 8 },
+  { type: "number", minimum: 0 },
+  { enum: ["free", "pro", null] },
+  { pattern: "^[a-z0-9]+$" },
+  { type: "object", required: ["city"] },
+);
+const schema: fc.Arbitrary<EventSchema> = fc.record({
+  event: fc.constantFrom(...eventNames, "renamed"),
+  version: fc.integer({ min: 1, max: 9 }),
+  mode: fc.constantFrom("stamp", "stamp", "observe"),
+  properties: fc.record({
+    properties: fc.dictionary(fc.constantFrom("email", "plan", "total"), valueSchema, {
+      maxKeys: 2,
+    }),
+    required: fc.constantFrom([], [], ["email"]),
+    additionalProperties: fc.constantFrom(true, true, false),
+  }),
+});
+const schemas = fc.uniqueArray(schema, { selector: ({ event }) => event, maxLength: 5 });
+const rulesAtMost = (maxLength: number): fc.Arbitrary<Rule[]> =>
+  fc
+    .array(rule, { maxLength })
+    .map((rules) => rules.map((one, index) => ({ name: `r${index}`, ...one })));
+/** Files whose schemas the addon applies to most events. */
+const schemaFile = fc.record({ privacy: fc.constant(noPrivacy), rules: rulesAtMost(1), schemas });
 const mixedFile: fc.Arbitrary<RulesFile> = fc.record({
   privacy: fc.record({
     ip: fc.constant("keep" as const),
@@ -199,10 +230,8 @@ const mixedFile: fc.Arbitrary<RulesFile> = fc.record({
     cutFragment: fc.boolean(),
     cookieless: fc.boolean(),
   }),
-  rules: fc
-    .array(rule, { maxLength: 6 })
-    .map((rules) => rules.map((one, index) => ({ name: `r${index}`, ...one }))),
-  schemas: fc.constant([]),
+  rules: rulesAtMost(6),
+  schemas,
 });
 /** Rules that the addon applies. Some paths are changed by rules in different ways. */
 const editing: fc.Arbitrary<Action> = fc.oneof(
@@ -215,7 +244,7 @@ const editing: fc.Arbitrary<Action> = fc.oneof(
 const nativeFile: fc.Arbitrary<RulesFile> = fc
   .array(
     fc.record({
-      match: fc.record({ event: match.map(({ event }) => event) }, { requiredKeys: [] }),
+      match: eventMatch,
       actions: fc.oneof(
         { weight: 3, arbitrary: fc.array(editing, { minLength: 1, maxLength: 2 }) },
         fc.constantFrom(0.3, 0.5, 1).map((share): Action[] => [{ kind: "sample", share }]),
@@ -228,7 +257,7 @@ const nativeFile: fc.Arbitrary<RulesFile> = fc
     rules: rules.map((one, index) => ({ name: `r${index}`, mode: "enforce", ...one })),
     schemas: [],
   }));
-const file = fc.oneof(mixedFile, nativeFile);
+const file = fc.oneof(mixedFile, schemaFile, nativeFile);
 
 /** Writes JSON, with escapes in names and white space where the seed asks for them. */
 function spelled(value: Json, spelling: number): string {
@@ -287,13 +316,33 @@ function withoutSession(properties: object): object {
   return "$session_id" in properties ? { ...properties, $session_id: "a session id" } : properties;
 }
 
+/** Returns a function that judges an event after the rules by the schema of its name. */
+function judgeOf({ schemas }: RulesFile) {
+  const oracles = schemas.map((one) => ({ ...one, passes: oracleOf(one.properties as Schema) }));
+  return ({ name, properties }: ModelEvent) => {
+    const schema = oracles.find(({ event }) => event === name);
+    if (schema === undefined) return undefined;
+    const ok = schema.passes(plain(properties ?? new Map()));
+    return {
+      name,
+      ok,
+      stamp: schema.mode === "stamp" ? [schema.version, ok] : undefined,
+    };
+  };
+}
+
 test("the intake applies rules like a model over parsed events", () => {
+  const seen = { valid: 0, invalid: 0 };
   fc.assert(
     fc.property(
       file,
       sentEvents,
+      // All events are also sent several times, so that the members of many rows are found at once.
+      fc.constantFrom(1, 1, 1, 20),
       fc.record({ historical: fc.boolean(), isBot: fc.boolean() }),
-      (rulesFile, events, { historical, isBot }) => {
+      (rulesFile, different, copies, { historical, isBot }) => {
+        const events = Array.from({ length: copies }, () => different).flat();
+        const judge = judgeOf(rulesFile);
         const cookieless = { projectId: "p", rootDomainOf };
         const rules = compileRules(rulesFile, { version: 7, secret, saltOf, cookieless });
         // The hash of an object is that of its JSON as sent, so its white space counts.
@@ -312,7 +361,9 @@ test("the intake applies rules like a model over parsed events", () => {
           const request = { ...facts, address: clientAddress, visitorHashOf };
           const outcome = applyModel(rulesFile, model, request);
           const after = canonical(plainEvent(model));
-          return outcome === "stored" ? [{ after, isChanged: before !== after }] : [];
+          return outcome === "stored"
+            ? [{ after, isChanged: before !== after, judgement: judge(model) }]
+            : [];
         });
         const circumstances = { historical, isBot, rules, clientAddress };
         // The second time, the rules know the names of the events.
@@ -327,16 +378,28 @@ test("the intake applies rules like a model over parsed events", () => {
               unset: namesIn(record["$unset"]),
             }),
             rules: record["rules"],
+            stamp: record["schema"] as Stamp | undefined,
           }));
           expect(stored.map(({ after }) => after)).toEqual(expected.map(({ after }) => after));
-          for (const [index, { isChanged }] of expected.entries())
-            if (isChanged) expect(stored[index]!.rules).toBe(7);
+          for (const [index, { isChanged, judgement }] of expected.entries()) {
+            const { rules: version, stamp } = stored[index]!;
+            if (isChanged) expect(version).toBe(7);
+            expect(stamp && [stamp.version, stamp.ok]).toEqual(judgement?.stamp);
+            if (judgement !== undefined) seen[judgement.ok ? "valid" : "invalid"]++;
+          }
           expect(taken.filtered + taken.dropped + taken.records.length).toBe(events.length);
+        }
+        for (const { event: name, counts } of rules.schemas) {
+          const ofName = expected.filter(({ judgement }) => judgement?.name === name);
+          const valid = ofName.filter(({ judgement }) => judgement?.ok === true).length;
+          expect(counts[SchemaResult.valid]).toBe(2 * valid);
+          expect(counts[SchemaResult.invalid]).toBe(2 * (ofName.length - valid));
         }
       },
     ),
     { numRuns: 500 },
   );
+  expect(Math.min(seen.valid, seen.invalid), JSON.stringify(seen)).toBeGreaterThan(100);
 }, 120_000);
 
 function plainEvent(event: ModelEvent): unknown {
