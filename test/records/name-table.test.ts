@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { KnownName, NameTable } from "../../src/records/name-table.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
-import { createRowTasks, hasSlot, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
+import {
+  createRowTasks,
+  hasSlot,
+  RowTask,
+  RowTasks,
+  TaskKind,
+} from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
 import { planRowsInSlots } from "../kit/reference-scanner/tasks.ts";
