@@ -52,7 +52,7 @@ rules:
   },
   {
     name: "a property removed",
-    text: "rules: [{ name: width, remove: [$screen_width, $set.email] }]",
+    text: "rules: [{ name: width, remove: [$screen_width] }]",
     targets: changeTargets,
   },
   {
@@ -67,6 +67,11 @@ rules:
   },
   { name: "schema of 5 properties, observe", text: schemas("observe"), targets: changeTargets },
   { name: "schema of 5 properties, stamp", text: schemas("stamp"), targets: changeTargets },
+  // The addon applies the other rules that change events. JavaScript applies those with a condition.
+  {
+    name: "a property set under a condition",
+    text: "rules: [{ name: source, match: { properties: { $lib: web } }, set: { source: web } }]",
+  },
   { name: "a property hashed", text: "rules: [{ name: session, hash: [$session_id] }]" },
 ];
 

@@ -6,8 +6,8 @@ import type { TaskKind } from "./row-tasks.ts";
 
 /**
  * The words of a slot. Bytes, the length of the name, is 0 in a free slot. The bytes after the name
- * are 0. Kind and Argument are words of the rows whose events have the name. A name is in one of
- * ProbesMax slots, from that of its hash on.
+ * are 0. Kind and Argument are words of the rows whose events have the name. A name is in one of 8
+ * slots, from that of its hash on.
  */
 export const KnownName = {
   Bytes: 0,
@@ -15,7 +15,6 @@ export const KnownName = {
   Argument: 2,
   Text: 3,
   Words: 19,
-  ProbesMax: 8,
 } as const;
 
 export interface NameFunctions {

@@ -104,10 +104,17 @@ export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
 }
 
 export function isEmptyArray(body: Buffer, start: number, end: number): boolean {
-  if (body[start] !== Ascii.OpenBracket) return false;
-  let at = start + 1;
-  while (body[at]! <= Ascii.Space) at++;
-  return at === end - 1;
+  return body[start] === Ascii.OpenBracket && isBlank(body, start + 1, end - 1);
+}
+
+export function isEmptyObject(body: Buffer, start: number, end: number): boolean {
+  return body[start] === Ascii.OpenBrace && isBlank(body, start + 1, end - 1);
+}
+
+function isBlank(body: Buffer, start: number, end: number): boolean {
+  let at = start;
+  while (at < end && body[at]! <= Ascii.Space) at++;
+  return at === end;
 }
 
 function removeMember(body: Buffer, start: number, end: number): void {

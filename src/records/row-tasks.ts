@@ -37,7 +37,7 @@ export const RowTask = {
    * of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
    */
   Argument: 2,
-  /** The number of the change of an edited row. */
+  /** The number of the change of a row whose event has another text. */
   Result: 3,
   Words: 4,
 } as const;
@@ -83,8 +83,17 @@ export function createRowTasks(rows: number): Uint32Array {
   return new Uint32Array(RowTasks.Rows + rows * RowTask.Words);
 }
 
+/** Whether the members of a row must be found. */
 export function needsMembers(kind: number): boolean {
   return kind >= TaskKind.List && kind <= TaskKind.Edit;
+}
+
+/**
+ * Whether the slot of a row has its event's name. Like `needsMembers`, this relies on the order of
+ * the kinds.
+ */
+export function hasSlot(kind: number): boolean {
+  return kind === TaskKind.Unruled || kind >= TaskKind.TooLarge;
 }
 
 /** Returns the first word of the row at an index of the tasks. */

@@ -17,7 +17,7 @@ export function sampleHash(bytes: Buffer, start: number, end: number): number {
 }
 
 export const SampleHash = {
-  /** The stored text of a simple distinct id of so many bytes is the id itself. */
+  /** Maximum bytes of a simple distinct id whose stored text is always the id itself. */
   IdBytesMax: 400,
   /** The hash of a sample. */
   Sample: sampleHash(Buffer.from("user-1"), 0, 6),

@@ -130,7 +130,10 @@ export class CompiledRules {
   /** The paths of the properties whose URLs are cut. */
   readonly urlPaths: readonly number[];
   readonly schemas: readonly CompiledSchema[];
-  /** The schema whose checks begin at an offset. */
+  /**
+   * The schema whose checks begin at an offset. The table of names does not always have the schema of
+   * a row: an item that is rewritten earlier can replace the row's name, and its plan.
+   */
   readonly schemaAt: ReadonlyMap<number, CompiledSchema>;
   readonly #texts = new ConstantTexts();
   readonly #paths = new Paths(this.#texts);

@@ -15,7 +15,7 @@ import {
   RowPart,
 } from "../records/found-members.ts";
 import { extraTypes, type ItemView, typeAt } from "../records/item-view.ts";
-import { isEmptyArray } from "../records/property-check.ts";
+import { isEmptyArray, isEmptyObject } from "../records/property-check.ts";
 import {
   Extra,
   ExtraShift,
@@ -392,9 +392,10 @@ export class EventMembers implements SchemaMembers {
       changes.scanText();
     }
     if (members === "") return;
-    const at = this.#item.table[this.#item.row + Row.ItemStart]! + 1;
-    const text = changes.addText(isBlank(this.#item.body, at) ? members : `${members},`);
-    changes.replace(at, at, text, changes.textsEnd);
+    const { body, table, row } = this.#item;
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    const text = changes.addText(isEmptyObject(body, start, end) ? members : `${members},`);
+    changes.replace(start + 1, start + 1, text, changes.textsEnd);
     changes.scanText();
   }
 
@@ -600,11 +601,4 @@ export class EventMembers implements SchemaMembers {
       }
     }
   }
-}
-
-/** Returns whether an object is empty. `start` follows its opening brace. */
-function isBlank(body: Buffer, start: number): boolean {
-  let at = start;
-  while (body[at]! <= Ascii.Space) at++;
-  return body[at] === Ascii.CloseBrace;
 }

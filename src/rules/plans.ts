@@ -74,28 +74,38 @@ export class Plans {
   }
 
   #planOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): Plan {
-    const readsAfterRename = this.#readsMembersAtAll || this.#schemas.size > 0;
-    const onlyRules = schema === undefined && !this.#cutsUrls;
-    const onlySchema = !this.#cutsUrls && !this.#isCookieless;
-    let needsMembers = !onlyRules;
-    let isIdleWithoutMembers = schema === undefined || (onlySchema && rules.length === 0);
-    for (const rule of rules) {
-      needsMembers ||= rule.readsMembers || (rule.renames && readsAfterRename);
-      isIdleWithoutMembers &&= rule.isIdleWithoutMembers;
-    }
-    let kind: TaskKind = rules.length === 0 ? TaskKind.Unruled : TaskKind.Apply;
-    let argument = schema?.checks ?? 0;
-    if (needsMembers) kind = isIdleWithoutMembers ? TaskKind.ListIfAny : TaskKind.List;
-    if (rules.length > 0 && onlyRules) {
+    return { rules, task: this.#taskOf(rules, schema), schema };
+  }
+
+  #taskOf(rules: readonly CompiledRule[], schema: CompiledSchema | undefined): NameTask {
+    if (rules.length > 0 && schema === undefined && !this.#cutsUrls) {
       if (!this.#isCookieless && rules.every((rule) => this.#edits.has(rule))) {
-        kind = TaskKind.Edit;
-        argument = rules.reduce((bits, { index }) => bits | (1 << index), 0);
-      } else if (rules.every(isSample)) {
-        kind = TaskKind.Sampled;
-        argument = Math.min(...rules.map(highestInSample));
+        const argument = rules.reduce((bits, { index }) => bits | (1 << index), 0);
+        return { kind: TaskKind.Edit, argument };
       }
+      if (rules.every(isSample))
+        return { kind: TaskKind.Sampled, argument: Math.min(...rules.map(highestInSample)) };
     }
-    return { rules, task: { kind, argument }, schema };
+    if (schema !== undefined || this.#cutsUrls || this.#readMembers(rules)) {
+      const kind = this.#areIdleWithoutMembers(rules, schema) ? TaskKind.ListIfAny : TaskKind.List;
+      return { kind, argument: schema?.checks ?? 0 };
+    }
+    return { kind: rules.length > 0 ? TaskKind.Apply : TaskKind.Unruled, argument: 0 };
+  }
+
+  /** Whether the rules read members, or those or the schema of a new name can. */
+  #readMembers(rules: readonly CompiledRule[]): boolean {
+    const readsAfterRename = this.#readsMembersAtAll || this.#schemas.size > 0;
+    return rules.some((rule) => rule.readsMembers || (rule.renames && readsAfterRename));
+  }
+
+  /** Whether a valid event without listed members is stored as it is. */
+  #areIdleWithoutMembers(
+    rules: readonly CompiledRule[],
+    schema: CompiledSchema | undefined,
+  ): boolean {
+    if (schema === undefined) return rules.every((rule) => rule.isIdleWithoutMembers);
+    return rules.length === 0 && !this.#cutsUrls && !this.#isCookieless;
   }
 }
 

@@ -164,6 +164,7 @@ export const plantedBugs = [
     "if (is_sure && only_if_any) count_ = entry;",
     "if (is_sure) count_ = entry;",
   ],
+  ["find_members.cc", "else if (only_if_any && !has_listed_) count_ = entry;", ""],
   ["find_members.cc", "only_if_any && finder.count() == before", "only_if_any"],
   ["find_members.cc", "kind == kRowToEdit || kind == kEditedRow", "kind == kRowToEdit"],
   ["find_members.cc", "kind = kStoredRow;", "kind = kEditedRow;"],

@@ -2,10 +2,16 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { KnownName, NameTable } from "../../src/records/name-table.ts";
 import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
-import { createRowTasks, RowTask, RowTasks, TaskKind } from "../../src/records/row-tasks.ts";
+import {
+  createRowTasks,
+  hasSlot,
+  RowTask,
+  RowTasks,
+  TaskKind,
+} from "../../src/records/row-tasks.ts";
 import { Header, Row, ScanStatus } from "../../src/records/table.ts";
 import { eventLikeJson } from "../kit/event-like-json.ts";
-import { planRowsInSlots } from "../kit/reference-scanner/names.ts";
+import { planRowsInSlots } from "../kit/reference-scanner/tasks.ts";
 
 const scanner = createNativeScanner(128);
 const { planRows } = loadAddon();
@@ -81,13 +87,9 @@ function namedIn(table: NameTable<string>, { rows, counts }: ReturnType<typeof t
   return {
     counts,
     rows: rows.map(({ slot, kind, argument }) =>
-      isFound(kind) ? { name: table.get(slot), kind, argument } : { kind },
+      hasSlot(kind) ? { name: table.get(slot), kind, argument } : { kind },
     ),
   };
-}
-
-function isFound(kind: number): boolean {
-  return kind === TaskKind.Unruled || kind >= TaskKind.TooLarge;
 }
 
 /** Returns the task that the tests store for a name. */
@@ -106,7 +108,7 @@ function nameOf(body: Buffer, row: number): Buffer {
   return body.subarray(start + 1, end - 1);
 }
 
-test("the addon finds the names of the reference, and each name that was stored", () => {
+test("the addon writes the tasks of the reference, and the task of each name that was stored", () => {
   let found = 0;
   let sampled = 0;
   fc.assert(
@@ -124,7 +126,7 @@ test("the addon finds the names of the reference, and each name that was stored"
           );
           for (const [row, { kind, slot, argument }] of native.rows.entries()) {
             const name = nameOf(body, row);
-            if (!isFound(kind)) continue;
+            if (!hasSlot(kind)) continue;
             found++;
             expect(table.get(slot)).toBe(`${name}`);
             expect(argument).toBe(taskFor(name).argument);
@@ -162,12 +164,12 @@ test("a table has the last names of any number of names, and no wrong value", ()
       scanner.scan(body);
       const { rows } = tasksOf(planRows, body, table);
       for (const [row, { kind, slot }] of rows.entries())
-        if (isFound(kind)) expect(table.get(slot)).toBe(`${nameOf(body, row)}`);
+        if (hasSlot(kind)) expect(table.get(slot)).toBe(`${nameOf(body, row)}`);
       for (const [row, { kind, slot }] of rows.entries()) {
         const name = nameOf(body, row);
         if (kind === TaskKind.Unknown) table.store(slot, name, `${name}`, taskFor(name));
       }
-      if (time === 3) expect(rows.filter(({ kind }) => isFound(kind)).length).toBeGreaterThan(35);
+      if (time === 3) expect(rows.filter(({ kind }) => hasSlot(kind)).length).toBeGreaterThan(35);
     }
   }
 });
@@ -202,7 +204,7 @@ test("a name that differs from a stored one in any byte or in its length is unkn
     table.store(slot, Buffer.from("m".repeat(bytesMax)), "before", task);
     table.store(slot, Buffer.from(name), "stored", task);
     const values = tasksOf(planRows, body, table).rows.map((row) =>
-      isFound(row.kind) ? table.get(row.slot) : undefined,
+      hasSlot(row.kind) ? table.get(row.slot) : undefined,
     );
     expect(values).toEqual(all.map((text) => (text === name ? "stored" : undefined)));
   }

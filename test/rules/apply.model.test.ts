@@ -5,6 +5,7 @@ import { dayMs } from "../../src/platform/base/day.ts";
 import { sampleHash } from "../../src/records/sample-hash.ts";
 import { isKnownBot } from "../../src/rules/bots.ts";
 import { compileRules } from "../../src/rules/compile.ts";
+import { SchemaResult } from "../../src/rules/event-schema.ts";
 import { rootDomainOf } from "../../src/rules/root-domain.ts";
 import {
   type Action,
@@ -22,6 +23,7 @@ import { codePoint } from "../kit/code-points.ts";
 import { receivedAtMs, take } from "../kit/items.ts";
 import { clientAddress, hashFor, saltOf } from "./cookieless-kit.ts";
 import { applyModel, type Json, type ModelEvent, membersOf, plain } from "./rules-model.ts";
+import { oracleOf, type Schema, type Stamp } from "./schema-kit.ts";
 
 const secret = createHash("sha256").update("secret").digest();
 const agent = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
@@ -102,6 +104,7 @@ const personFields = fc.uniqueArray(fc.tuple(fc.constantFrom("email", "plan", "x
   selector: ([name]) => name,
   maxLength: 3,
 });
+const namesToRemove = fc.subarray(["email", "plan", "x", "ü"]);
 const eventNames = ["scroll", "ping", "ping pong", "order", "sign_up", "$pageview", "ü"];
 
 interface SentEvent {
@@ -123,21 +126,26 @@ const event: fc.Arbitrary<SentEvent> = fc
     innerOnce: fc.option(personFields),
     set: fc.option(personFields),
     setOnce: fc.option(personFields),
+    unset: fc.option(namesToRemove),
+    innerUnset: fc.option(namesToRemove),
     hasOwnId: fc.boolean(),
     isCookieless: fc.boolean(),
   })
-  .map(({ name, id, properties, inner, innerOnce, set, setOnce, hasOwnId, isCookieless }) => {
+  .map(({ name, id, properties, hasOwnId, isCookieless, ...person }) => {
+    const { inner, innerOnce, set, setOnce, unset, innerUnset } = person;
     const added = isCookieless && properties !== null ? cookielessMembers : [];
     const others = (properties ?? []).filter(([name]) => !added.some(([other]) => other === name));
     const nested = [...others, ...added].map(([name, one]): [string, Json] => [name, one]);
     if (inner !== null) nested.push(["$set", objectOf(inner)]);
     if (innerOnce !== null) nested.unshift(["$set_once", objectOf(innerOnce)]);
+    if (innerUnset !== null) nested.push(["$unset", innerUnset]);
     if (!hasOwnId) nested.push(["distinct_id", id]);
     const fields: [string, Json][] = [["event", name]];
     if (hasOwnId) fields.push(["distinct_id", id]);
     if (set !== null) fields.unshift(["$set", objectOf(set)]);
     if (properties !== null || nested.length > 0) fields.push(["properties", objectOf(nested)]);
     if (setOnce !== null) fields.push(["$set_once", objectOf(setOnce)]);
+    if (unset !== null) fields.unshift(["$unset", unset]);
     return { fields };
   });
 
@@ -152,21 +160,23 @@ const propertyMatch: fc.Arbitrary<PropertyMatch> = fc.oneof(
     (patterns): PropertyMatch => ({ kind: "like", patterns }),
   ),
 );
+const eventMatches = someOf(fc.constantFrom(...eventNames, "ping*", "*", "*o*", "renamed"));
+const eventMatch: fc.Arbitrary<Match> = fc.record({ event: eventMatches }, { requiredKeys: [] });
 const match: fc.Arbitrary<Match> = fc.record(
   {
-    event: someOf(fc.constantFrom(...eventNames, "ping*", "*", "*o*", "renamed")),
+    event: eventMatches,
     sdk: someOf(fc.constantFrom("posthog-js", "web", "w*", "free")),
     sdkVersion: someOf(fc.constantFrom("1.*", "2")),
     lane: fc.constantFrom("live" as const, "historical" as const),
     bot: fc.boolean(),
     properties: fc
-      .dictionary(path, propertyMatch, { maxKeys: 2 })
+      .dictionary(fc.oneof(path, fc.constant("$unset")), propertyMatch, { maxKeys: 2 })
       .map((tests) => new Map(Object.entries(tests))),
   },
   { requiredKeys: [] },
 );
 const change: fc.Arbitrary<Action> = fc.oneof(
-  someOf(fc.oneof(path, fc.constantFrom("$set", "$set_once", "address"))).map(
+  someOf(fc.oneof(path, fc.constantFrom("$set", "$set_once", "$unset", "address"))).map(
     (all): Action => ({ kind: "remove", paths: all }),
   ),
   someOf(path).map((all): Action => ({ kind: "keepOnly", paths: all })),
@@ -188,20 +198,38 @@ const ending = fc.oneof(
 );
 const rule: fc.Arbitrary<Omit<Rule, "name">> = fc.record({
   mode: fc.constantFrom("enforce", "enforce", "enforce", "observe"),
-  match,
+  match: fc.oneof(match, eventMatch),
   actions: fc.oneof({ weight: 4, arbitrary: someOf(change) }, fc.tuple(ending)),
 });
-const mixedFile: fc.Arbitrary<RulesFile> = fc.record({
-  privacy: fc.record({
-    ip: fc.constant("keep" as const),
-    cutQuery: fc.constantFrom<string[]>([], [], ["email", "token"], ["*"]),
-    cutFragment: fc.boolean(),
-    cookieless: fc.boolean(),
-  }),
-  rules: fc
-    .array(rule, { maxLength: 6 })
-    .map((rules) => rules.map((one, index) => ({ name: `r${index}`, ...one }))),
-  schemas: fc.constant([]),
+const valueSchema = fc.constantFrom<Schema>(
+  { type: ["string", "null"], maxLength: 8 },
+  { type: "number", minimum: 0 },
+  { enum: ["free", "pro", null] },
+  { pattern: "^[a-z0-9]+$" },
+  { type: "object", required: ["city"] },
+);
+const schemaIn = (modes: readonly SchemaMode[]): fc.Arbitrary<EventSchema> =>
+  fc.record({
+    event: fc.constantFrom(...eventNames, "renamed"),
+    version: fc.integer({ min: 1, max: 9 }),
+    mode: fc.constantFrom(...modes),
+    properties: fc.record({
+      properties: fc.dictionary(fc.constantFrom("email", "plan", "total"), valueSchema, {
+        maxKeys: 2,
+      }),
+      required: fc.constantFrom([], [], ["email"]),
+      additionalProperties: fc.constantFrom(true, true, false, { type: "string" }),
+    }),
+  });
+const rulesAtMost = (maxLength: number): fc.Arbitrary<Rule[]> =>
+  fc
+    .array(rule, { maxLength })
+    .map((rules) => rules.map((one, index) => ({ name: `r${index}`, ...one })));
+const privacy = fc.record({
+  ip: fc.constant("keep" as const),
+  cutQuery: fc.constantFrom<string[]>([], [], ["email", "token"], ["*"]),
+  cutFragment: fc.boolean(),
+  cookieless: fc.boolean(),
 });
 /** Most of these rules are applied by the addon. Some change a path in different ways. */
 const editing: fc.Arbitrary<Action> = fc.oneof(
@@ -216,7 +244,7 @@ const nativeRules = fc
   .array(
     fc.record({
       mode: fc.constant("enforce" as const),
-      match: fc.record({ event: match.map(({ event }) => event) }, { requiredKeys: [] }),
+      match: eventMatch,
       actions: fc.oneof(
         { weight: 3, arbitrary: fc.array(editing, { minLength: 1, maxLength: 2 }) },
         fc.constantFrom(0.3, 0.5, 1).map((share): Action[] => [{ kind: "sample", share }]),
@@ -225,31 +253,22 @@ const nativeRules = fc
     { maxLength: 4 },
   )
   .map((rules) => rules.map((one, index) => ({ name: `r${index}`, ...one })));
-const nativeFile: fc.Arbitrary<RulesFile> = fc.record({
-  privacy: fc.constantFrom(noPrivacy, noPrivacy, { ...noPrivacy, cookieless: true }),
-  rules: nativeRules,
-  schemas: fc.constant([]),
-});
-const schemaIn = (modes: readonly SchemaMode[]): fc.Arbitrary<EventSchema> =>
-  fc.record({
-    event: fc.constantFrom(...eventNames, "renamed"),
-    version: fc.integer({ min: 1, max: 9 }),
-    mode: fc.constantFrom(...modes),
-    properties: fc.constantFrom(
-      { type: "object" },
-      { properties: { plan: { type: "string" } } },
-      { required: ["total"], properties: { total: { type: ["number", "null"] } } },
-      { properties: { email: { maxLength: 5 } }, additionalProperties: { type: "string" } },
-      { properties: { plan: { const: "free" } }, additionalProperties: false },
-    ),
+const fileWith = (...modes: readonly SchemaMode[]): fc.Arbitrary<RulesFile> => {
+  const schemas = fc.uniqueArray(schemaIn(modes), {
+    selector: ({ event }) => event,
+    maxLength: 5,
   });
-const fileWith = (...modes: readonly SchemaMode[]): fc.Arbitrary<RulesFile> =>
-  fc
-    .tuple(
-      fc.oneof(mixedFile, nativeFile),
-      fc.uniqueArray(schemaIn(modes), { selector: ({ event }) => event, maxLength: 4 }),
-    )
-    .map(([file, schemas]) => ({ ...file, schemas }));
+  return fc.oneof(
+    fc.record({ privacy, rules: rulesAtMost(6), schemas }),
+    // The addon judges most events of these files.
+    fc.record({ privacy: fc.constant(noPrivacy), rules: rulesAtMost(1), schemas }),
+    fc.record({
+      privacy: fc.constantFrom(noPrivacy, noPrivacy, { ...noPrivacy, cookieless: true }),
+      rules: nativeRules,
+      schemas: fc.oneof(fc.constant([]), schemas),
+    }),
+  );
+};
 
 /** Writes JSON, with escapes in names and white space where the seed asks for them. */
 function spelled(value: Json, spelling: number): string {
@@ -279,6 +298,7 @@ function modelOf({ fields }: SentEvent): ModelEvent {
     properties: membersOf(sent["properties"]),
     set: membersOf(sent["$set"]),
     setOnce: membersOf(sent["$set_once"]),
+    unset: sent["$unset"],
   };
 }
 
@@ -286,6 +306,11 @@ function merged(event: ModelEvent, name: "$set" | "$set_once"): unknown {
   const top = name === "$set" ? event.set : event.setOnce;
   const inner = event.properties?.get(name);
   return plain(new Map([...(inner instanceof Map ? inner : []), ...(top ?? [])]));
+}
+
+/** Returns the names of all lists, in the order of the alphabet. */
+function namesIn(...lists: unknown[]): string[] {
+  return [...new Set(lists.flatMap((list) => (Array.isArray(list) ? list : [])))].sort();
 }
 
 const sampleOf = (id: string): number => {
@@ -302,14 +327,34 @@ function withoutSession(properties: object): object {
   return "$session_id" in properties ? { ...properties, $session_id: "a session id" } : properties;
 }
 
+/** Returns a function that judges an event after the rules by the schema of its name. */
+function judgeOf({ schemas }: RulesFile) {
+  const oracles = schemas.map((one) => ({ ...one, passes: oracleOf(one.properties as Schema) }));
+  return ({ name, properties }: ModelEvent) => {
+    const schema = oracles.find(({ event }) => event === name);
+    if (schema === undefined) return undefined;
+    const ok = schema.passes(plain(properties ?? new Map()));
+    return {
+      name,
+      ok,
+      stamp: schema.mode === "stamp" ? [schema.version, ok] : undefined,
+    };
+  };
+}
+
 test("the intake applies rules like a model over parsed events", () => {
+  const seen = { valid: 0, invalid: 0 };
   fc.assert(
     fc.property(
       // Schemas in these modes do not change what is stored.
-      fileWith("observe", "stamp"),
+      fileWith("observe", "stamp", "stamp"),
       sentEvents,
+      // All events are also sent several times, so that the members of many rows are found at once.
+      fc.constantFrom(1, 1, 1, 20),
       fc.record({ historical: fc.boolean(), isBot: fc.boolean() }),
-      (rulesFile, events, { historical, isBot }) => {
+      (rulesFile, different, copies, { historical, isBot }) => {
+        const events = Array.from({ length: copies }, () => different).flat();
+        const judge = judgeOf(rulesFile);
         const cookieless = { projectId: "p", rootDomainOf };
         const rules = compileRules(rulesFile, { version: 7, secret, saltOf, cookieless });
         // The hash of an object is that of its JSON as sent, so its white space counts.
@@ -328,7 +373,9 @@ test("the intake applies rules like a model over parsed events", () => {
           const request = { ...facts, address: clientAddress, visitorHashOf };
           const outcome = applyModel(rulesFile, model, request);
           const after = canonical(plainEvent(model));
-          return outcome === "stored" ? [{ after, isChanged: before !== after }] : [];
+          return outcome === "stored"
+            ? [{ after, isChanged: before !== after, judgement: judge(model) }]
+            : [];
         });
         const circumstances = { historical, isBot, rules, clientAddress };
         // The second time, the rules know the names of the events.
@@ -340,18 +387,31 @@ test("the intake applies rules like a model over parsed events", () => {
               properties: withoutSession(record["properties"] as object),
               set: record["$set"] ?? {},
               setOnce: record["$set_once"] ?? {},
+              unset: namesIn(record["$unset"]),
             }),
             rules: record["rules"],
+            stamp: record["schema"] as Stamp | undefined,
           }));
           expect(stored.map(({ after }) => after)).toEqual(expected.map(({ after }) => after));
-          for (const [index, { isChanged }] of expected.entries())
-            if (isChanged) expect(stored[index]!.rules).toBe(7);
+          for (const [index, { isChanged, judgement }] of expected.entries()) {
+            const { rules: version, stamp } = stored[index]!;
+            if (isChanged) expect(version).toBe(7);
+            expect(stamp && [stamp.version, stamp.ok]).toEqual(judgement?.stamp);
+            if (judgement !== undefined) seen[judgement.ok ? "valid" : "invalid"]++;
+          }
           expect(taken.filtered + taken.dropped + taken.records.length).toBe(events.length);
+        }
+        for (const { event: name, counts } of rules.schemas) {
+          const ofName = expected.filter(({ judgement }) => judgement?.name === name);
+          const valid = ofName.filter(({ judgement }) => judgement?.ok === true).length;
+          expect(counts[SchemaResult.valid]).toBe(2 * valid);
+          expect(counts[SchemaResult.invalid]).toBe(2 * (ofName.length - valid));
         }
       },
     ),
     { numRuns: 500 },
   );
+  expect(Math.min(seen.valid, seen.invalid), JSON.stringify(seen)).toBeGreaterThan(100);
 }, 120_000);
 
 test("the events of a batch have the same results as alone", () => {
@@ -396,5 +456,6 @@ function plainEvent(event: ModelEvent): unknown {
     properties: plain(event.properties ?? new Map()),
     set: merged(event, "$set"),
     setOnce: merged(event, "$set_once"),
+    unset: namesIn(event.unset, event.properties?.get("$unset")),
   };
 }

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compileRules } from "../../src/rules/compile.ts";
-import { noPrivacy } from "../../src/rules/rules-file.ts";
+import { SchemaResult } from "../../src/rules/event-schema.ts";
+import { type EventSchema, noPrivacy, type SchemaMode } from "../../src/rules/rules-file.ts";
 import { matchesPattern } from "../../src/rules/text-patterns.ts";
 import { take } from "../kit/items.ts";
 import { compiled, ruleOf, secret } from "./compiled-rules.ts";
@@ -122,25 +123,46 @@ test("a name that replaces another in the table of names does not change its rul
 });
 
 test("a rewritten item with a new name does not change the schemas of the items after it", () => {
-  const properties = { required: ["total"] };
-  const schemas = [{ event: "order", version: 3, mode: "stamp", properties } as const];
+  const schemaOf = (event: string, version: number, mode: SchemaMode): EventSchema => ({
+    event,
+    version,
+    mode,
+    properties: { required: [`${event} id`] },
+  });
+  const schemas = [
+    schemaOf("order", 3, "stamp"),
+    schemaOf("visit", 1, "observe"),
+    schemaOf("pay", 4, "stamp"),
+  ];
   const rules = compileRules({ rules: [], privacy: noPrivacy, schemas }, { version: 5, secret });
-  const order = '{"event":"order","distinct_id":"u","properties":{"total":1}}';
-  for (let round = 0; round < 100; round++) {
-    // After a while, the table of names is full. The name of the orders is known.
+  const sent = schemas.flatMap(({ event }) =>
+    [{ [`${event} id`]: 1 }, {}].map((properties) =>
+      JSON.stringify({ event, distinct_id: "u", properties }),
+    ),
+  );
+  const rounds = 100;
+  for (let round = 0; round < rounds; round++) {
+    // After a while, the table of names is full. The names of events with a schema are known.
     const filling = Array.from({ length: 20 }, (_, at) => ({ event: `e${round} ${at}` }));
     take(JSON.stringify({ batch: filling }), { rules });
-    take(`[${order}]`, { rules });
-    const renamed = Array.from(
+    take(`[${sent.join()}]`, { rules });
+    const rewritten = Array.from(
       { length: 9 },
       (_, at) => String.raw`{"\u0065vent":"new ${round} ${at}","distinct_id":"u"}`,
     );
-    const batch = [...renamed, order, order].join();
-    const { records } = take(`{"batch":[${batch}]}`, { rules });
-    const stamps = records.flatMap(({ schema }) => (schema === undefined ? [] : [schema]));
+    const { records } = take(`{"batch":[${[...rewritten, ...sent].join()}]}`, { rules });
+    const stamps = records.slice(rewritten.length).map(({ schema }) => schema);
     expect(stamps).toEqual([
       { version: 3, ok: true },
-      { version: 3, ok: true },
+      { version: 3, ok: false, errors: ["order id: is required"] },
+      undefined,
+      undefined,
+      { version: 4, ok: true },
+      { version: 4, ok: false, errors: ["pay id: is required"] },
     ]);
+  }
+  for (const { counts } of rules.schemas) {
+    expect(counts[SchemaResult.valid]).toBe(2 * rounds);
+    expect(counts[SchemaResult.invalid]).toBe(2 * rounds);
   }
 });

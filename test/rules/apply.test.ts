@@ -122,6 +122,21 @@ describe("actions", () => {
     });
   });
 
+  test("remove of $unset removes that of the event and that of its properties", () => {
+    const rules = compiled([ruleOf({}, { kind: "remove", paths: ["$unset"] })]);
+    const sent = {
+      event: "e",
+      distinct_id: "u",
+      $unset: ["a"],
+      properties: { $unset: ["b"], x: 1 },
+    };
+    expect(take(sent, {}).records[0]!["$unset"]).toEqual(["a", "b"]);
+    const [record] = take(sent, { rules }).records;
+    expect(record).not.toHaveProperty("$unset");
+    expect(record!["properties"]).toEqual({ x: 1 });
+    expect(rules.rules[0]!.counts[RuleEffect.changed]).toBe(1);
+  });
+
   test("a value is hashed once by several rules, and again if it is replaced between them", () => {
     const hash = ruleOf({}, { kind: "hash", paths: ["a", "b"] });
     const again = ruleOf({}, { kind: "set", values: new Map([["b", "new"]]) });

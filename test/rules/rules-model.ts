@@ -25,6 +25,7 @@ export interface ModelEvent {
   properties: Members | undefined;
   set: Members | undefined;
   setOnce: Members | undefined;
+  unset: Json | undefined;
 }
 
 interface ModelRequest {
@@ -190,9 +191,13 @@ function objectsOf(event: ModelEvent, path: PropertyPath): [Members[], string] {
 
 function valueAt(event: ModelEvent, path: PropertyPath): Json | undefined {
   const [objects, name] = objectsOf(event, path);
-  const top = path === "$set" ? event.set : path === "$set_once" ? event.setOnce : undefined;
+  const tops: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+    ["$set", event.set],
+    ["$set_once", event.setOnce],
+    ["$unset", event.unset],
+  ]);
   const values = objects.filter((one) => one.has(name)).map((one) => one.get(name)!);
-  return values.length > 0 ? values.at(-1) : (top as unknown as Json | undefined);
+  return values.length > 0 ? values.at(-1) : (tops.get(path) as Json | undefined);
 }
 
 function change(
@@ -207,6 +212,7 @@ function change(
         for (const object of objects) object.delete(name);
         if (path === "$set") event.set = undefined;
         if (path === "$set_once") event.setOnce = undefined;
+        if (path === "$unset") event.unset = undefined;
       }
       return;
     case "keepOnly": {

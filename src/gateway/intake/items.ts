@@ -130,7 +130,8 @@ export class ItemTaker {
       return ruled.takeRows(rules, job, job, { first, end });
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // The items are then given to the rules one by one, so that only the faulty one fails.
+      // The items are then given to the rules one by one, so that only the faulty one fails. If the
+      // rules have already counted events, they count them again.
       this.#reportOnce(bug);
       ruled.forget(first);
       return true;

@@ -8,6 +8,7 @@ import type { ItemView } from "../../records/item-view.ts";
 import type { NameFunctions } from "../../records/name-table.ts";
 import {
   createRowTasks,
+  hasSlot,
   needsMembers,
   RowTask,
   RowTasks,
@@ -130,7 +131,7 @@ export class RuledItems {
     for (let index = 0; index < count; index++) {
       const task = taskAt(index);
       view.row = Header.Words + (first + index) * Row.Words;
-      this.#plans[index] = isNamed(tasks[task + RowTask.Kind]!)
+      this.#plans[index] = hasSlot(tasks[task + RowTask.Kind]!)
         ? namedPlans.get(tasks[task + RowTask.Slot]!)
         : rules.planOf(view, isEngage);
     }
@@ -266,11 +267,6 @@ export class RuledItems {
     this.#changed.take(applier, item);
     return { item: this.#changed.item(0), isCookieless };
   }
-}
-
-/** Whether the words of a row are those of its event's name. */
-function isNamed(kind: number): boolean {
-  return kind === TaskKind.Unruled || kind >= TaskKind.TooLarge;
 }
 
 function endOfRow({ table }: ItemView, row: number): number {

@@ -276,7 +276,6 @@ const LayoutNumber kLayout[] = {
     {"KnownName.Argument", kNameArgument},
     {"KnownName.Text", kNameText},
     {"KnownName.Words", kNameWords},
-    {"KnownName.ProbesMax", kNameProbesMax},
     {"Change.Row", kChangeRow},
     {"Change.Edits", kChangeEdits},
     {"Change.FieldTypes", kChangeFieldTypes},

@@ -27,7 +27,7 @@ enum KnownName : uint32_t {
 inline constexpr size_t kNameProbesMax = 8;
 inline constexpr uint32_t kNameBytesMax = (kNameWords - kNameText) * sizeof(uint32_t);
 
-/** The stored text of a simple distinct id of so many bytes is the id itself. */
+/** Maximum bytes of a simple distinct id whose stored text is always the id itself. */
 inline constexpr uint32_t kSampledIdBytesMax = 400;
 
 /** Returns the hash of a distinct id for samples. src/records/sample-hash.ts has the same function.

@@ -14,7 +14,10 @@ enum RowTasksWord : uint32_t {
   kTasksCount = 1,
   /** Maximum bytes of an item whose members are found. */
   kTasksItemBytesMax = 2,
-  /** The results of planRows: numbers of rows that are ruled, and of those with these tasks. */
+  /**
+   * The results of planRows: numbers of ruled rows, of rows without a known name, and of rows of
+   * which members must be found.
+   */
   kTasksRuled = 3,
   kTasksUnknown = 4,
   kTasksMembers = 5,
@@ -38,7 +41,7 @@ enum RowTaskWord : uint32_t {
    * each of its rules. Of a sampled row: the highest hash of a distinct id in the sample.
    */
   kTaskArgument = 2,
-  /** The number of the change of an edited row. */
+  /** The number of the change of a row whose event has another text. */
   kTaskResult = 3,
   kTaskWords = 4,
 };

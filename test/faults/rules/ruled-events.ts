@@ -96,6 +96,7 @@ export function expectedOf(
     properties: membersOf(sent["properties"]),
     set: undefined,
     setOnce: undefined,
+    unset: undefined,
   };
   const before = membersText(event);
   const lane = form === "history" ? ("historical" as const) : ("live" as const);

@@ -19,11 +19,11 @@ import {
 import { changeItemsByScan } from "./item-changes.ts";
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./keys.ts";
 import { findMembersInTree } from "./members.ts";
-import { planRowsInSlots } from "./names.ts";
 import { normaliseText } from "./normalise.ts";
 import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./parse.ts";
 import { measureNumbers, measureRepair, repairBody } from "./repair.ts";
 import { fillItem } from "./rows.ts";
+import { planRowsInSlots } from "./tasks.ts";
 
 interface Items {
   readonly items: readonly JsonChild[];

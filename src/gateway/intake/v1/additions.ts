@@ -11,7 +11,7 @@ import {
   isString,
   typeAt,
 } from "../../../records/item-view.ts";
-import { isEmptyArray } from "../../../records/property-check.ts";
+import { isEmptyArray, isEmptyObject } from "../../../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../../records/table.ts";
 import { keepReplaced, type Verdict } from "../../../records/verdict.ts";
 
@@ -148,23 +148,17 @@ export function writeWithAdditions(
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
   if (type === TokenType.Absent) {
-    const separator = isBlank(body, itemStart + 1, itemEnd) ? "" : ",";
+    const separator = isEmptyObject(body, itemStart, itemEnd) ? "" : ",";
     const at = target.write(`{"properties":{${additions}}${separator}`, "utf8");
     return at + body.copy(target, at, itemStart + 1, itemEnd);
   }
   let at = body.copy(target, 0, itemStart, start);
   target[at++] = Ascii.OpenBrace;
   at += target.write(additions, at, "utf8");
-  if (type !== TokenType.Object || isBlank(body, start + 1, end)) {
+  if (type !== TokenType.Object || isEmptyObject(body, start, end)) {
     target[at++] = Ascii.CloseBrace;
     return at + body.copy(target, at, end, itemEnd);
   }
   at += target.write(",", at, "latin1");
   return at + body.copy(target, at, start + 1, itemEnd);
-}
-
-function isBlank(body: Buffer, start: number, end: number): boolean {
-  let at = start;
-  while (at < end && body[at]! <= Ascii.Space) at++;
-  return body[at] === Ascii.CloseBrace;
 }

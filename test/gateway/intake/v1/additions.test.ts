@@ -20,13 +20,17 @@ interface Added extends Record<string, unknown> {
 let replaced: unknown;
 
 function withAdditions(event: object, indent: number, isCookieless = false): Added {
-  const body = Buffer.from(JSON.stringify({ batch: [event] }, undefined, indent));
+  return textWithAdditions(JSON.stringify(event, undefined, indent), isCookieless);
+}
+
+function textWithAdditions(event: string, isCookieless = false): Added {
+  const body = Buffer.from(`{"batch":[${event}]}`);
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   const item = { body, table: scanner.table, row: Header.Words };
   const ignored = { replaced: "" };
   const additions = additionsTo(item, { members, isCookieless }, ignored);
   replaced = JSON.parse(`{${ignored.replaced}}`);
-  if (!takesAdditions(item)) return JSON.parse(JSON.stringify(event)) as Added;
+  if (!takesAdditions(item)) return JSON.parse(event) as Added;
   const target = Buffer.alloc(bytesWithAdditions(item, additions));
   return JSON.parse(
     target.toString("utf8", 0, writeWithAdditions(item, additions, target)),
@@ -150,6 +154,12 @@ describe("a v1 event's fields outside its properties", () => {
       });
     },
   );
+
+  test.each(["{}", "{ }", "{\n}"])("are the only members of %j", (empty) => {
+    const properties = { $lib: "sdk", $lib_version: "1" };
+    expect(textWithAdditions(empty)).toEqual({ properties });
+    expect(textWithAdditions(`{"properties":${empty}}`)).toEqual({ properties });
+  });
 
   test.each([
     ["t", "t"],

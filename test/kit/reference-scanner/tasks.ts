@@ -1,4 +1,4 @@
-// Finds the event names of rows, like the addon, but by comparing decoded texts with all slots.
+// Writes the tasks of rows, like the addon, but by comparing decoded names with all slots.
 
 import { isPlain } from "../../../src/records/item-view.ts";
 import { KnownName, type NameFunctions } from "../../../src/records/name-table.ts";
