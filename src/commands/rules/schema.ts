@@ -18,6 +18,7 @@ import {
   SchemaLearner,
 } from "../../rules/schema-learner.ts";
 import { hiddenCharacter as hidden, typesOf } from "../../rules/schema-types.ts";
+import { isGlob } from "../../rules/text-patterns.ts";
 import { CommandError, type ConfiguredCommand, note, usageExitCode } from "../context.ts";
 import { clocksApartMsMax, streamsOf } from "../export/export.ts";
 import { wholeMessages } from "../export/whole-messages.ts";
@@ -43,6 +44,11 @@ export async function learn(
   if (event === "" || event.length > ruleTextCharsMax)
     throw new CommandError(
       `rules schema learn: --event must have 1 to ${ruleTextCharsMax} characters (got ${event.length})`,
+      usageExitCode,
+    );
+  if (isGlob(event))
+    throw new CommandError(
+      `rules schema learn: --event must not contain * (got "${event}"): a schema is for one exact name`,
       usageExitCode,
     );
   const fromMs = Date.now() - sinceMs;

@@ -76,6 +76,9 @@ test("the rules schema commands explain what they do not find", async () => {
   );
   expect(await fault("learn", "nobody", "--event", "none")).toContain("there is no project nobody");
   expect(await fault("learn", empty.id, "--event", "")).toContain("must have 1 to 200 characters");
+  expect(await fault("learn", empty.id, "--event", "order*")).toBe(
+    'rules schema learn: --event must not contain * (got "order*"): a schema is for one exact name',
+  );
   expect(await fault("learn", empty.id)).toContain("--event");
 });
 
